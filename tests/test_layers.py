@@ -44,8 +44,8 @@ VECTORS = (
     ("vectors",),
     ("vectors.handle",),
     ("vectors.writing", "vectors.members", "vectors.writing_cells"),
-    ("vectors.selecting",),
     ("vectors.exchange", "vectors.types"),
+    ("vectors.selecting",),
     (
         *("vectors.points", "vectors.polylines", "vectors.graph", "vectors.skeleton", "vectors.mesh"),
         *("vectors.parametric", "vectors.pyramid", "vectors.inspecting"),

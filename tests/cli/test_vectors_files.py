@@ -206,7 +206,7 @@ def test_faults_of_exports(run: Any, skeleton: str, tmp_path: Path) -> None:
 def test_after_an_error_the_old_file_is_there(
     run: Any, skeleton: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(path: Any, target: Path, level: int) -> None:
+    def fail(path: Any, target: Path, level: int, step: Any) -> None:
         with writing(target) as place:
             assert not place.exists()
             place.write_text("half")
@@ -264,8 +264,8 @@ def test_who_is_killed_leaves_the_old_file(run: Any, skeleton: str, tmp_path: Pa
     target.write_text("old")
     script = (
         "import os, signal, sys\nfrom zardine.vectors.exchange import swc\nfrom zardine.vectors import export_vectors\n"
-        "def half(target, *given):\n    target.write_text('half')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "swc.write_swc = half\nexport_vectors(sys.argv[1], sys.argv[2], overwrite=True)\n"
+        "def half(*given):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "swc.swc_lines = half\nexport_vectors(sys.argv[1], sys.argv[2], overwrite=True)\n"
     )
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run([sys.executable, "-c", script, skeleton, str(target)], env=environ, check=False)
@@ -288,9 +288,10 @@ def test_a_package_is_replaced_not_added_to(run: Any, tmp_path: Path) -> None:
 
 def test_packages_that_are_missing(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trimesh", None)
-    path, mesh = str(tmp_path / "mesh.zv"), tmp_path / "mesh.ply"
+    path, mesh = str(tmp_path / "mesh.zv"), tmp_path / "mesh.stl"
     vectors.write_mesh(path, np.eye(3), [[0, 1, 2]])
-    mesh.write_text("ply\n")
+    old = bytes(80) + b"\1\0\0\0" + bytes(50)
+    mesh.write_bytes(old)
     for words in (("import", mesh, tmp_path / "new.zv"), ("export", path, mesh, "--overwrite")):
         result = run("vectors", *words)
         assert result.exit_code == 1
@@ -298,4 +299,4 @@ def test_packages_that_are_missing(run: Any, tmp_path: Path, monkeypatch: pytest
         assert "trimesh" in result.stderr
         assert "pip install 'zardine[vectors]'" in result.stderr
         assert "bug" not in result.stderr
-    assert mesh.read_text() == "ply\n"
+    assert mesh.read_bytes() == old

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import tracemalloc
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,9 @@ import numpy as np
 import pytest
 
 from zardine import vectors
-from zardine.errors import ArrayChangedError, DataError, ZarrUserWarning
+from zardine.errors import DataError, ZarrUserWarning
 from zardine.vectors.exchange import streamlines
 from zardine.vectors.exchange.formats import export_vectors, import_vectors
-from zardine.vectors.exchange.level_parts import LevelParts
 from zardine.vectors.storing.store import VectorStore
 
 LINES = [np.ones((2, 3), "f4"), np.full((3, 3), 2, "f4"), np.full((4, 3), 3, "f4")]
@@ -233,60 +230,3 @@ def test_tck_files_that_are_damaged(tmp_path: Path, what: str) -> None:
     with pytest.raises(DataError, match=told):
         import_vectors(tmp_path / "in.tck", str(tmp_path / "a.zv"), chunk_shape=20)
     assert not (tmp_path / "a.zv").exists()
-
-
-def many(path: str, count: int, length: int) -> None:
-    rng = np.random.default_rng(1)
-    lines = [rng.normal(0, 9, (int(each), 3)).cumsum(axis=0) for each in rng.integers(0, length, count)]
-    total = sum(map(len, lines))
-    columns = {
-        "fa": rng.uniform(0, 1, total),
-        "pair": rng.uniform(0, 1, (total, 2)).astype("f4"),
-        "n": np.arange(total),
-    }
-    of_lines = {"size": rng.uniform(0, 1, count), "label": ["a"] * count}
-    ids = rng.permutation(2 * count)[:count]
-    options: dict[str, Any] = {"vertex_attributes": columns, "object_attributes": of_lines, "object_ids": ids}
-    vectors.write_polylines(path, lines, chunk_shape=50, crs={"trk": SPACE}, **options)
-
-
-@BOTH
-def test_exports_part_by_part(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file and what is told are those of an export at once, and progress moves."""
-    path, whole, parts = str(tmp_path / "a.zv"), tmp_path / f"whole.{suffix}", tmp_path / f"parts.{suffix}"
-    many(path, 3000, 20)
-    told = recorded(export_vectors, path, whole)
-    assert "positions are rounded to float32" in told
-    assert ("'fa' is rounded" in told) == (suffix == "trk")
-    monkeypatch.setattr(streamlines, "LevelParts", partial(LevelParts, at_once=500))
-    seen: list[int] = []
-    again = recorded(export_vectors, path, parts, progress=lambda done, total: seen.append(done))
-    assert again.replace("parts.", "whole.") == told
-    assert parts.read_bytes() == whole.read_bytes()
-    assert len(seen) > 2
-    assert (seen, seen[-1]) == (sorted(seen), 1000)
-    assert seen[0] < 500
-
-
-def test_exports_hold_some_of_the_vertices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, peaks = str(tmp_path / "a.zv"), []
-    many(path, 300, 3000)
-    for at_once in (10**7, 20000):
-        monkeypatch.setattr(streamlines, "LevelParts", partial(LevelParts, at_once=at_once))
-        tracemalloc.start()
-        try:
-            recorded(export_vectors, path, tmp_path / "a.trk", overwrite=True)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-        finally:
-            tracemalloc.stop()
-    assert peaks[1] < peaks[0] / 2, peaks
-
-
-def test_a_level_that_changes_between_the_two_ways_through(tmp_path: Path) -> None:
-    path = str(tmp_path / "a.zv")
-    many(path, 300, 20)
-    parts = LevelParts(path, 0, at_once=100)
-    list(parts)
-    vectors.delete(path, object_ids=vectors.read_objects(path).ids[:200].tolist())
-    with pytest.raises(ArrayChangedError, match="was changed while it was exported"):
-        list(parts)

@@ -182,23 +182,26 @@ def export_file(
     """Write a level of the Zarr Vectors store at PATH to FILE.
 
     The ending of FILE says the format, as for 'zardine vectors import'. What the format cannot hold is told. After an
-    error FILE is as it was. With --format precomputed FILE is a folder, or a URL, for neuroglancer: points and straight
-    lines become annotations, other lines and graphs skeletons; its document is written last.
+    error FILE is as it was. If FILE is a folder, or ends in /, it gets a SWC file for each object of skeletons, and
+    with --format ply, obj or stl such for meshes. With --format precomputed FILE is a folder, or a URL, for
+    neuroglancer: points and straight lines become annotations, other lines and graphs skeletons; its document is
+    written last.
     """
     from zardine.cli.progress import progress
-    from zardine.vectors.exchange.formats import export_vectors, format_of
+    from zardine.vectors.exchange.formats import export_format, export_vectors, is_folder_of
     from zardine.vectors.exchange.targets import files_of_target
 
     target = Path(file)
     given = {"sharded": sharded, "annotation_type": annotation_type}
     options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
     with arguments():
-        chosen = format_of(file, name)
+        store = store_at(path, storage_options, node=node)
+        chosen = export_format(store, file, name)
         if options and not chosen.is_folder:
             raise click.UsageError(f"the format {chosen.name} has no option --{next(iter(options)).replace('_', '-')}")
-        store = store_at(path, storage_options, node=node)
-    files = [] if chosen.is_folder else files_of_target(target)
-    if not chosen.is_folder:
+    to_folder = chosen.is_folder or is_folder_of(file, chosen)
+    files = [] if to_folder else files_of_target(target)
+    if not to_folder:
         _check_target(target, files, overwrite)
     show = not (as_json or quiet)
     with (
@@ -214,11 +217,11 @@ def export_file(
         from zardine.cli.output import print_json
 
         facts: dict[str, Any] = {"file": file, "level": level}
-        print_json(facts if chosen.is_folder else {**facts, "bytes": size})
+        print_json(facts if to_folder else {**facts, "bytes": size})
     elif not quiet:
         from zardine.cli.output import clean
 
-        print(clean(file) if chosen.is_folder else f"{clean(file)}: {counted(size, 'byte')}")
+        print(clean(file) if to_folder else f"{clean(file)}: {counted(size, 'byte')}")
 
 
 def _is_folder(file: str, name: str | None) -> bool:

@@ -28,12 +28,16 @@ class Steps:
 
 
 class Shares:
-    """Tell a :data:`Progress` of a work in several parts, one after the other, in thousandths of all of it."""
+    """Tell a :data:`Progress` of a work in several parts, one after the other, in thousandths of all of it.
+
+    It is told that none is done when this is made.
+    """
 
     _OF_A_PART = 1000
 
     def __init__(self, progress: Progress | None, parts: int) -> None:
         self._steps = Steps(progress, parts * self._OF_A_PART)
+        self._steps(0)
         self._done = self._begun = 0
 
     def part(self) -> Callable[[float], None]:

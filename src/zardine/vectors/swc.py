@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -90,11 +90,42 @@ def write_swc(target: Path, positions: Any, parents: Any, attributes: Mapping[st
     """Write a skeleton; without attributes ``type`` and ``radius`` these are 0 and 1. Parents come before children."""
     order = depth_first(np.asarray(parents), np.zeros(len(parents), np.int64))
     place = inverse(order)
-    kinds = np.asarray(attributes.get("type", np.zeros(len(order))))
-    radii = np.asarray(attributes.get("radius", np.ones(len(order))))
-    lines = ["# number type x y z radius parent", *([] if len(order) else [f"# {_NOTHING}"])]
-    for number, row in enumerate(order.tolist(), 1):
-        above = int(place[parents[row]]) + 1 if parents[row] >= 0 else -1
-        x, y, z = (repr(float(each)) for each in positions[row])
-        lines.append(f"{number} {int(kinds[row])} {x} {y} {z} {float(radii[row])!r} {above}")
-    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    above = np.asarray(parents)[order]
+    numbers = np.where(above >= 0, place[above] + 1, -1) if len(order) else above
+    samples = samples_of(np.asarray(positions), attributes)[order]
+    with target.open("w", encoding="utf-8") as file:
+        file.write(swc_header(len(order)))
+        file.write(swc_lines(samples, np.arange(1, len(order) + 1), numbers))
+
+
+SAMPLE: Final = np.dtype([("type", np.int64), ("position", np.float64, 3), ("radius", np.float64)])
+"""What a line says of a sample, beside its number and that of its parent."""
+
+
+def samples_of(positions: npt.NDArray[Any], attributes: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """Return samples at some positions: of type 0 and radius 1 where these are no attributes.
+
+    Raises :class:`~zardine.errors.DataError` for types that are no whole numbers of 64 bits.
+    """
+    kinds = np.asarray(attributes.get("type", 0))
+    if not (np.abs(kinds.astype(np.float64)) < 2**63).all():
+        raise DataError("types of samples are whole numbers of up to 64 bits, with a sign")
+    found = np.empty(len(positions), SAMPLE)
+    found["position"] = positions
+    found["type"] = kinds
+    found["radius"] = attributes.get("radius", 1)
+    return found
+
+
+def swc_header(count: int) -> str:
+    """Return the first lines of a file of so many samples."""
+    return "# number type x y z radius parent\n" + ("" if count else f"# {_NOTHING}\n")
+
+
+def swc_lines(samples: npt.NDArray[Any], numbers: Ints, parents: Ints) -> str:
+    """Return a line for each sample, with its number and that of its parent."""
+    columns = samples["type"], samples["position"], samples["radius"], numbers, parents
+    return "".join(
+        f"{number} {kind} {x!r} {y!r} {z!r} {radius!r} {above}\n"
+        for kind, (x, y, z), radius, number, above in zip(*(each.tolist() for each in columns), strict=True)
+    )

@@ -26,10 +26,11 @@ from zardine.vectors.changing.creating import StoreOptions, check_options, check
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
 from zardine.vectors.exchange.feature_parts import FeatureParts
-from zardine.vectors.exchange.features import features_out
+from zardine.vectors.exchange.features_out import features_out
 from zardine.vectors.exchange.file_lists import files_of
-from zardine.vectors.exchange.file_parts import FileParts, FolderParts, PartDamagedError, import_parts
-from zardine.vectors.exchange.geff import geff_out, is_geff
+from zardine.vectors.exchange.file_parts import FileParts, FolderParts, PartDamagedError, Step, import_parts
+from zardine.vectors.exchange.geff import is_geff
+from zardine.vectors.exchange.geff_out import geff_out
 from zardine.vectors.exchange.import_work import (
     PARTS,
     ImportWork,
@@ -37,7 +38,8 @@ from zardine.vectors.exchange.import_work import (
     document_digest,
     telling,
 )
-from zardine.vectors.exchange.meshes import mesh_out
+from zardine.vectors.exchange.meshes_out import mesh_out
+from zardine.vectors.exchange.object_files import objects_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed
 from zardine.vectors.exchange.precomputed.writing import precomputed_out
@@ -45,10 +47,12 @@ from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder
 from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.swc import swc_out
-from zardine.vectors.exchange.targets import check_files, files_of_target
+from zardine.vectors.exchange.targets import check_files, check_folder, files_of_target
 from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.format.layouts import layout_from
 from zardine.vectors.polylines import LineOptions
+from zardine.vectors.reading.kept import kind_of
+from zardine.vectors.storing.store import VectorStore
 
 __all__ = ["FORMATS", "ExportOptions", "Format", "export_vectors", "format_of", "import_vectors", "plan_import"]
 
@@ -74,7 +78,8 @@ class ExportOptions(TypedDict, total=False):
     """Of ``precomputed``: what lines of two vertices are; ``None``: boxes if they were such when they came."""
 
 
-FileWriter: TypeAlias = Callable[[StoreLike, Path, int], None]
+FileWriter: TypeAlias = Callable[[StoreLike, Path, int, Step], None]
+"""Is told the store, the file, the level, and what to call with the share of the work that is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +97,12 @@ class Format:
     """Whether a folder of such files can be read as one, each file an object."""
     unpacked: bool = False
     """Whether a file may be unpacked, as a folder."""
-    in_parts: bool = False
-    """Whether a file is written part by part: the writer then takes a function that it tells its share of the work."""
 
 
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
-        *(Format(name, (f".{name}",), streamlines_out, in_parts=True) for name in ("trk", "tck")),
+        *(Format(name, (f".{name}",), streamlines_out) for name in ("trk", "tck")),
         Format("trx", (".trx",), trx_out, unpacked=True),
         Format("swc", (".swc",), swc_out, of_folders=True),
         *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
@@ -327,29 +330,55 @@ def export_vectors(
     """Write a level of the store at ``path`` to the file or folder ``target``, in the format that its ending names.
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
-    :class:`~zardine.errors.ZarrUserWarning` before anything is written. ``progress(done, total)`` counts values of a
-    folder, thousandths of a file. Files that are there, and folders with something in them, are replaced only by
-    ``overwrite=True``; files by one write, when the new one is complete, so that after an error they are as they were.
+    :class:`~zardine.errors.ZarrUserWarning` before anything is written. A folder (there, or with a ``/`` at its end) of
+    SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each object, called by its attribute ``name`` or its id.
+    Half a million vertices are in memory at a time, with ids, lengths and attributes of whole objects.
+
+    ``progress(done, total)`` counts thousandths, of ``precomputed`` values. Files that are there, and folders with
+    something in them, are replaced only by ``overwrite=True``; files, and folders of such, when the new ones are
+    complete, so that after an error they are as they were.
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,
     :class:`~zardine.errors.NodeExistsError` for files, and folders that are not empty, without ``overwrite``, and
     ``TypeError`` for options that the format does not have.
     """
-    chosen = format_of(target, format)
+    chosen = export_format(path, target, format)
     if chosen.is_folder:
         chosen.write(path, target, level, progress=progress, **options)
         return
     unknown = [name for name in options if name != "overwrite"]
     if unknown:
         raise TypeError(f"the format {chosen.name} has no option {unknown[0]!r}")
-    file, step = _file(target), Shares(progress, 1).part()
-    check_files(files_of_target(file), options.get("overwrite", False))
-    if chosen.in_parts:
-        chosen.write(path, file, level, step)
+    file, overwrite = _file(target), options.get("overwrite", False)
+    if is_folder_of(target, chosen):
+        check_folder(file, chosen.endings[0], overwrite)
+        step = Shares(progress, 1).part()
+        objects_out(path, file, level, step, chosen.endings[0])
     else:
-        chosen.write(path, file, level)
+        check_files(files_of_target(file), overwrite)
+        step = Shares(progress, 1).part()
+        chosen.write(path, file, level, step)
     step(1)
+
+
+def export_format(path: StoreLike, target: StoreLike, name: str | None) -> Format:
+    """Return the format that :func:`export_vectors` writes: :func:`format_of`, of a folder of skeletons SWC."""
+    try:
+        return format_of(target, name)
+    except UnsupportedError:
+        if name is not None or not is_folder_of(target, FORMATS["swc"]):
+            raise
+        if kind_of(VectorStore.open(path).root) != "skeleton":
+            raise
+        return FORMATS["swc"]
+
+
+def is_folder_of(target: StoreLike, chosen: Format) -> bool:
+    """Return whether ``target`` is, or is to be, a folder with a file of a format for each object."""
+    if not chosen.of_folders or not isinstance(target, str | Path):
+        return False
+    return str(target).endswith("/") or (Path(target).is_dir() and Path(target).suffix.lower() not in chosen.endings)
 
 
 def _given(source: StoreLike, chosen: Format, storage_options: Mapping[str, Any] | None) -> Path | Place:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from math import prod
 from typing import Any, Final
@@ -16,7 +16,6 @@ from zardine.errors import (
     ChunkNotFoundError,
     CorruptionError,
     DataError,
-    NodeExistsError,
     UnsupportedError,
     ZardineError,
 )
@@ -24,29 +23,22 @@ from zardine.limits import check_size
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
 from zardine.stores.resolve import StoreLike
-from zardine.tools.progress import Progress, Steps
 from zardine.vectors.content.columns import Column, column_of, columns_of
 from zardine.vectors.content.content import Columns
 from zardine.vectors.content.parts import AT_ONCE, ENDS, OWNER
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
 from zardine.vectors.exchange.listing import Seen, listed
-from zardine.vectors.exchange.losses import LINES, check_store, numbers, storable, warn_kind
-from zardine.vectors.format.ragged import row_numbers
-from zardine.vectors.graph import read_graph, write_spooled_graph
+from zardine.vectors.exchange.losses import storable
+from zardine.vectors.graph import write_spooled_graph
 from zardine.vectors.outside import warn
-from zardine.vectors.polylines import read_polylines
-from zardine.vectors.results import Graph
-from zardine.vectors.storing.store import VectorStore
 
-_KEY: Final = "geff"
+KEY: Final = "geff"
 """The attribute of the group, and the table in ``crs``, that say what the graph is."""
-_VERSION: Final = "1.1"
-_NODE_ID: Final = "node_id"
-_OBJECT_ID: Final = "object_id"
-_KEPT: Final = ("directed", "track_node_props", "sphere", "ellipsoid", "related_objects", "display_hints", "extra")
+VERSION: Final = "1.1"
+NODE_ID: Final = "node_id"
+KEPT: Final = ("directed", "track_node_props", "sphere", "ellipsoid", "related_objects", "display_hints", "extra")
 """What is said of a graph that the store keeps as it is."""
-_TYPES: Final = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-_CHUNK: Final = 2**17
+CHUNK: Final = 2**17
 """Rows of a chunk."""
 _TEXT: Final = 120
 """Bytes of a text in memory, about."""
@@ -66,9 +58,9 @@ class GeffParts:
     def __init__(self, source: StoreLike, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
         self._root = root = open_group(source, mode="r")
         self._name = name = f"{root.store}/{root.path}".rstrip("/")
-        about = root.attrs.get(_KEY)
+        about = root.attrs.get(KEY)
         if not isinstance(about, Mapping):
-            raise DataError(f"{name} is no graph of GEFF: it has no table {_KEY!r} in its attributes")
+            raise DataError(f"{name} is no graph of GEFF: it has no table {KEY!r} in its attributes")
         axes = about.get("axes") or []
         if not isinstance(axes, list | tuple) or not 1 <= len(axes) <= 4 or not all(_is_axis(each) for each in axes):
             raise DataError(f"{name}: axes are 1 to 4 tables, each with the name of a property, not {axes!r}")
@@ -158,7 +150,7 @@ class GeffParts:
         positions = np.stack(axes, axis=1).astype(np.float32 if exact else np.float64)
         values = {name: each.read(rows) for name, each in self._of_nodes.items()}
         owner = np.zeros(len(positions), np.int64) if self._owner is None else self._owner.read(rows).astype(np.int64)
-        return Piece(positions, {OWNER: owner, **values, _NODE_ID: self._ids.read(rows)})
+        return Piece(positions, {OWNER: owner, **values, NODE_ID: self._ids.read(rows)})
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all nodes and edges, and warn of properties that the store cannot hold."""
@@ -166,7 +158,7 @@ class GeffParts:
             warn(self._name, text)
         for each in (*self._coordinates, *self._of_nodes.values(), *self._of_edges.values()):
             each.tell_missing()
-        ids = np.concatenate([values[_NODE_ID] for _, values in whole.parts()] or [self._ids.read(slice(0, 0))])
+        ids = np.concatenate([values[NODE_ID] for _, values in whole.parts()] or [self._ids.read(slice(0, 0))])
         order = np.argsort(ids, kind="stable")
         ids = ids[order]
         if (ids[1:] == ids[:-1]).any():
@@ -174,7 +166,7 @@ class GeffParts:
         whole.rename({OWNER: OWNER, **storable({name: name for name in whole.columns if name != OWNER}, self._name)})
         given: dict[str, Any] = {
             "axes": [{key: each[key] for key in ("name", "type", "unit") if each.get(key)} for each in self._axes],
-            "crs": {_KEY: {key: self._about[key] for key in _KEPT if self._about.get(key) is not None}},
+            "crs": {KEY: {key: self._about[key] for key in KEPT if self._about.get(key) is not None}},
         }
         if not len(ids):
             given["bounds"] = (np.zeros(len(self._axes)), np.ones(len(self._axes)))
@@ -197,7 +189,7 @@ class _Table:
             if self._missing.shape != (count,):
                 raise DataError(f"{name}: {path}/missing is a truth value for each of {count} rows")
         self.misses = self._missing is not None and any(
-            self._taken(self._missing, rows).astype(np.bool_).any() for rows in _slices(len(self._missing), _CHUNK)
+            self._taken(self._missing, rows).astype(np.bool_).any() for rows in _slices(len(self._missing), CHUNK)
         )
 
     @property
@@ -223,8 +215,8 @@ class _Table:
             and values.dtype.kind in "iu"
             and not self.misses
             and all(
-                _are_ids(each) and int(each.max(initial=0)) < 2**63
-                for each in (self._taken(values, rows) for rows in _slices(len(values), _CHUNK))
+                are_ids(each) and int(each.max(initial=0)) < 2**63
+                for each in (self._taken(values, rows) for rows in _slices(len(values), CHUNK))
             )
         )
 
@@ -325,68 +317,10 @@ def _slices(count: int, at_once: int) -> Iterator[slice]:
     return (slice(start, min(count, start + at_once)) for start in range(0, count, at_once))
 
 
-def geff_out(
-    path: StoreLike,
-    target: StoreLike,
-    level: int = 0,
-    *,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-) -> None:
-    """Write a graph, skeletons or lines as nodes and edges; what it is comes last. ``progress`` counts arrays.
-
-    Nodes are called as their attribute ``node_id`` says, where that is a whole number of each; edges of skeletons go
-    from child to parent, those of lines along them, and the object of each node is its tracklet, ``object_id``.
-    Attributes of lines are left out. Raises :class:`NodeExistsError` where something is stored, without ``overwrite``.
-    """
-    kinds = ("graph", "skeleton", *LINES)
-    name = str(target)
-    kind = check_store(path, name, level, kinds, ("vertex_attributes", "link_attributes"))
-    warn_kind(kind, "graph", name)
-    root = VectorStore.open(path).root
-    found = _lines(path, level) if kind in LINES else read_graph(path, level=level)
-    columns = dict(found.attributes)
-    about = (root.block.get("crs") or {}).get(_KEY)
-    about = about if isinstance(about, Mapping) else {}
-    ids = np.arange(len(found), dtype=np.uint64)
-    given = columns.get(_NODE_ID)
-    if given is not None and _are_ids(given) and len(np.unique(given)) == len(given):
-        ids = columns.pop(_NODE_ID).astype(np.uint64)
-    tracks = dict(about.get("track_node_props") or {})
-    told = [each in columns for each in tracks.values()]
-    if not (tracks and all(told)):
-        tracks = {}
-        if found.object_ids is not None and _OBJECT_ID not in columns and (found.object_ids != 0).any():
-            columns[_OBJECT_ID] = found.object_ids
-            tracks = {"tracklet": _OBJECT_ID} if kind in LINES else {}
-    axes = []
-    for number, axis in enumerate(root.axes):
-        values = found.positions[:, number]
-        columns[str(axis["name"])] = values
-        table = {key: axis[key] for key in ("name", "type", "unit") if axis.get(key)}
-        axes.append({**table, "min": float(values.min()), "max": float(values.max())} if len(values) else table)
-    of_nodes, of_edges = _storable(columns, name), _storable(found.edge_attributes, name)
-    group = _new_group(target, overwrite, name)
-    steps = Steps(progress, 2 + len(of_nodes) + len(of_edges))
-    _write(group, "nodes/ids", ids)
-    _write(group, "edges/ids", ids[found.edges].reshape(-1, 2))
-    steps(2)
-    props: dict[str, dict[str, Any]] = {}
-    for place, table in (("node", of_nodes), ("edge", of_edges)):
-        group.require_group(f"{place}s/props")
-        props[f"{place}_props_metadata"] = {}
-        for each, values in table.items():
-            props[f"{place}_props_metadata"][each] = _write_property(group, f"{place}s/props/{each}", each, values)
-            steps()
-    kept = {key: about[key] for key in _KEPT if key in about and key not in ("directed", "track_node_props")}
-    facts = {"geff_version": _VERSION, "directed": bool(about.get("directed", kind != "graph")), "axes": axes, **props}
-    group.attrs[_KEY] = {**facts, **kept, **({"track_node_props": tracks} if tracks else {})}
-
-
 def is_geff(source: StoreLike) -> bool:
     """Return whether a folder is a graph of GEFF."""
     try:
-        return _KEY in open_group(source, mode="r").attrs
+        return KEY in open_group(source, mode="r").attrs
     except (ZardineError, OSError, TypeError, ValueError):
         return False
 
@@ -411,8 +345,8 @@ def _array(root: Group, path: str, count: int | None, name: str) -> Array:
     return found
 
 
-def _are_ids(values: npt.NDArray[Any]) -> bool:
-    """Whether values are a whole number from 0 on for each row."""
+def are_ids(values: npt.NDArray[Any]) -> bool:
+    """Return whether values are a whole number from 0 on for each row."""
     return values.ndim == 1 and values.dtype.kind in "iu" and int(values.min(initial=0)) >= 0
 
 
@@ -424,56 +358,4 @@ def _rows(ids: npt.NDArray[Any], order: npt.NDArray[Any], edges: npt.NDArray[Any
     return order[place] if len(edges) else np.zeros((0, 2), np.int64)
 
 
-def _lines(path: StoreLike, level: int) -> Graph:
-    """Lines as a graph."""
-    lines = read_polylines(path, level=level, object_attributes=None)
-    lengths = np.diff(lines.starts)
-    ends = np.ones(len(lines.positions), np.bool_)
-    ends[lines.starts[1:][lengths > 0] - 1] = False
-    first = np.flatnonzero(ends)
-    owners = lines.object_ids[row_numbers(lengths)]
-    return Graph(lines.positions, np.stack((first, first + 1), axis=1), lines.attributes, {}, owners)
-
-
-def _storable(columns: Mapping[str, npt.NDArray[Any]], name: str) -> dict[str, npt.NDArray[Any]]:
-    """Columns of types that the format has."""
-    texts = {each: values for each, values in columns.items() if values.dtype.kind not in "iufb" and values.ndim == 1}
-    found = numbers({each: values for each, values in columns.items() if each not in texts}, name)
-    plain = {
-        each: values if values.dtype.name in _TYPES else values.astype(np.float32) for each, values in found.items()
-    }
-    return {each: {**texts, **plain}[each] for each in columns if each in texts or each in plain}
-
-
-def _new_group(target: StoreLike, overwrite: bool, name: str) -> Group:
-    try:
-        return open_group(target, mode="w" if overwrite else "w-", zarr_format=3)
-    except NodeExistsError as error:
-        raise NodeExistsError(f"something is stored at {name} already: overwrite=True replaces it") from error
-
-
-def _write(group: Group, path: str, values: npt.NDArray[Any]) -> None:
-    """Store an array; of many rows in one shard."""
-    chunks = (max(1, min(_CHUNK, len(values))), *(max(1, length) for length in values.shape[1:]))
-    shards = None
-    if len(values) > _CHUNK:
-        shards = (-(-len(values) // _CHUNK) * _CHUNK, *chunks[1:])
-    whole = {"write_empty_chunks": True}  # so that a chunk that is missing is one that was lost
-    group.create_array(path, data=values, chunks=chunks, shards=shards, config=whole)
-
-
-def _write_property(group: Group, path: str, name: str, values: npt.NDArray[Any]) -> dict[str, Any]:
-    """Store a property, and return what the document says of it."""
-    if values.dtype.kind in "iufb":
-        _write(group, f"{path}/values", values)
-        return {"identifier": name, "dtype": values.dtype.name, "varlength": False}
-    texts: Sequence[Any] = values.tolist()
-    missing = np.array([each is None for each in texts], np.bool_)
-    plain = np.array(["" if each is None else str(each) for each in texts], np.str_)  # the format has no other text
-    _write(group, f"{path}/values", plain)
-    if missing.any():
-        _write(group, f"{path}/missing", missing)
-    return {"identifier": name, "dtype": "str", "varlength": False}
-
-
-__all__ = ["GeffParts", "geff_out", "is_geff"]
+__all__ = ["CHUNK", "KEPT", "KEY", "NODE_ID", "VERSION", "GeffParts", "are_ids", "is_geff"]

@@ -1,54 +1,196 @@
-"""A level of lines that is exported part by part: gone through to see what a format holds, and again to write."""
+"""A level that is exported part by part: gone through to see what a format holds, and again to write."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import Ints
 from zardine.errors import ArrayChangedError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import AT_ONCE
-from zardine.vectors.polylines import read_polylines
-from zardine.vectors.reading.batches import in_batches
-from zardine.vectors.reading.batches_of_lines import batches_of_lines
-from zardine.vectors.reading.query import Query
-from zardine.vectors.results import Polylines
+from zardine.vectors.exchange.file_parts import Step
+from zardine.vectors.exchange.losses import numbers, with_ids
+from zardine.vectors.outside import warn
+from zardine.vectors.reading.batches import join_values
+from zardine.vectors.reading.kept import kind_of
+from zardine.vectors.reading.query import ALL, Names
+from zardine.vectors.results import Geometry, Graph, Mesh, Polylines, Skeleton
+from zardine.vectors.selecting import Selection
 from zardine.vectors.storing.store import VectorStore
 
+OBJECT_ID: Final = "object_id"
+"""The column that ids of objects become."""
 
-@dataclass(frozen=True)
-class LevelParts:
-    """The lines of a level, some at a time; those that fit into one part are read once."""
+PartT = TypeVar("PartT", bound=Geometry)
 
-    path: StoreLike
-    level: int
-    at_once: int = AT_ONCE
-    """Vertices of a part, about."""
 
-    @cached_property
-    def count(self) -> int:
-        """How many vertices there are."""
-        return VectorStore.open(self.path).level(self.level).document.vertex_count
+class LevelParts(Generic[PartT]):
+    """A level of a store, about :data:`AT_ONCE` vertices at a time; what fits into one part is read once.
 
-    @cached_property
-    def _whole(self) -> Polylines:
-        return read_polylines(self.path, level=self.level)
+    It is gone through ``ways`` times, and ``step`` is called with the share of all of them that is done.
+    """
 
-    def __iter__(self) -> Iterator[Polylines]:
-        """Give the parts, of one state of the level.
+    def __init__(self, path: StoreLike, level: int, step: Step, ways: int = 2) -> None:
+        self._path, self._number = path, level
+        self._step, self._ways, self._done = step, ways, 0
+        self._level = VectorStore.open(path).level(level)
+        root = self._level.owner.root
+        self._kind, self.rank = kind_of(root), root.ndim
+        self.count = self._level.document.vertex_count
+        """How many vertices there are, as the level says."""
 
-        Raises :class:`~zardine.errors.ArrayChangedError` where it has another number of vertices by now.
+    def __iter__(self) -> Iterator[PartT]:
+        """Give the parts with all attributes; see :meth:`through`."""
+        return self.through(ALL)
+
+    def through(self, attributes: Names) -> Iterator[PartT]:
+        """Give the parts with some attributes of vertices, of the state that the level was in at first.
+
+        Raises :class:`~zardine.errors.ArrayChangedError` where somebody has changed it since.
         """
-        if self.count <= self.at_once:
+        self.check()
+        if self.count <= AT_ONCE:
             yield self._whole
-            return
-        done, query = 0, Query(level=self.level).checked()
-        for part in in_batches(self.path, self.level, lambda level: batches_of_lines(level, query, self.at_once)):
-            done += len(part.positions)
-            yield part
-        if done != self.count:
-            raise ArrayChangedError(f"{self.path} was changed while it was exported: export it again")
+        else:
+            seen = 0
+            for part in self._select(attributes).batches(AT_ONCE):
+                yield cast(PartT, part)
+                seen += own(part)
+                self._step((self._done + min(1.0, seen / self.count)) / self._ways)
+        self.check()
+        self._done += 1
+        self._step(self._done / self._ways)
+
+    @cached_property
+    def _whole(self) -> PartT:
+        return cast(PartT, self._select(ALL).read())
+
+    def _select(self, attributes: Names) -> Selection:
+        return Selection(self._path, self._kind, level=self._number, attributes=attributes)
+
+    def check(self) -> None:
+        """Raise :class:`~zardine.errors.ArrayChangedError` where somebody has changed the level."""
+        if not self._level.is_current():
+            raise ArrayChangedError(f"{self._path} was changed while it was exported: export it again")
 
 
-__all__ = ["LevelParts"]
+def own(part: Geometry) -> int:
+    """Return how many vertices of a part are its own; those after them are of other parts, too."""
+    number = part.own if isinstance(part, Graph | Mesh | Skeleton) else None
+    return len(part.positions) if number is None else number
+
+
+def numbers_of(part: Graph | Mesh | Skeleton) -> Ints:
+    """Return the number of each vertex of a part among all that are gone through."""
+    return np.arange(len(part.positions)) if part.rows is None else part.rows
+
+
+class Look(Protocol):
+    """What is known of the values of a column that were looked at."""
+
+    like: npt.NDArray[Any]
+    """None of them, of their type."""
+
+    def look(self, values: npt.NDArray[Any]) -> None:
+        """Look at some more."""
+
+
+class Plain:
+    """What columns are like, and nothing more."""
+
+    def __init__(self, name: str, like: npt.NDArray[Any]) -> None:
+        self.like = like
+
+    def look(self, values: npt.NDArray[Any]) -> None:
+        """Look at nothing."""
+
+
+LookT = TypeVar("LookT", bound=Look)
+
+
+class SeenColumns(Generic[LookT]):
+    """What is known of columns that were looked at part by part, and of ids of objects, which are one more of them."""
+
+    def __init__(self, make: Callable[[str, npt.NDArray[Any]], LookT]) -> None:
+        self._make = make
+        self._looks: dict[str, LookT] = {}
+        self._rows = 0
+        self._is_taken = self._ids_say_more = False
+
+    def look(self, columns: Mapping[str, npt.NDArray[Any]], ids: Ints | None = None) -> None:
+        """Look at the rows of a part."""
+        for name, values in columns_with_ids(columns, ids).items():
+            if name not in self._looks:
+                self._looks[name] = self._make(name, values[:0])
+            self._looks[name].look(values)
+        self._is_taken = OBJECT_ID in columns
+        if ids is not None:
+            self._ids_say_more |= not np.array_equal(ids, np.arange(self._rows, self._rows + len(ids)))
+            self._rows += len(ids)
+
+    def found(self, target: Path | str) -> dict[str, LookT]:
+        """Return what is known of each column; of ids only if they are more than numbers from 0 on.
+
+        Warns where these cannot be kept, since an attribute is called as they would be.
+        """
+        if self._ids_say_more and self._is_taken:
+            warn(target, f"the ids of objects cannot be kept: there is an attribute {OBJECT_ID!r}")
+        left_out = () if self._is_taken or self._ids_say_more else (OBJECT_ID,)
+        return {name: look for name, look in self._looks.items() if name not in left_out}
+
+
+def columns_with_ids(columns: Mapping[str, npt.NDArray[Any]], ids: Ints | None) -> dict[str, npt.NDArray[Any]]:
+    """Return columns with ids of objects as the last one, unless one is called so."""
+    return dict(columns) if ids is None else {**columns, OBJECT_ID: columns.get(OBJECT_ID, ids)}
+
+
+def numbers_among(looks: Mapping[str, LookT], target: Path | str, *, channels: bool = True) -> dict[str, LookT]:
+    """What is known of the columns of numbers; warns as :func:`numbers`."""
+    return {
+        name: looks[name] for name in numbers({n: each.like for n, each in looks.items()}, target, channels=channels)
+    }
+
+
+class SeenLines(Generic[LookT]):
+    """What is known of lines that were looked at; those without vertices are left out."""
+
+    def __init__(self, make: Callable[[str, npt.NDArray[Any]], LookT]) -> None:
+        self.of_vertices = SeenColumns(make)
+        self._lengths: list[Ints] = []
+        self._ids: list[Ints] = []
+        self._columns: dict[str, list[npt.NDArray[Any]]] = {}
+
+    def look(self, part: Polylines) -> None:
+        """Look at the lines of a part."""
+        lengths = np.diff(part.starts)
+        there = lengths > 0
+        self._lengths.append(lengths)
+        self._ids.append(part.object_ids[there])
+        for name, values in part.object_attributes.items():
+            self._columns.setdefault(name, []).append(values[there])
+        self.of_vertices.look(part.attributes)
+
+    @cached_property
+    def ids(self) -> Ints:
+        """Of all lines that have vertices."""
+        return np.concatenate([np.zeros(0, np.int64), *self._ids])
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """How many vertices each of these has."""
+        lengths: Ints = np.concatenate([np.zeros(0, np.int64), *self._lengths])
+        return lengths[lengths > 0]
+
+    def of_lines(self, target: Path, *, attributes: bool = True) -> dict[str, npt.NDArray[Any]]:
+        """Return the attributes of these, and ids that are more than numbers from 0 on; warn of lines left out."""
+        count = sum(map(len, self._lengths))
+        if count > len(self.ids):
+            warn(target, f"{count - len(self.ids)} lines without vertices are left out")
+        columns = {name: join_values(each) for name, each in self._columns.items()} if attributes else {}
+        return with_ids(columns, self.ids, target)

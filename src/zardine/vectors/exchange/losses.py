@@ -70,20 +70,23 @@ def check_store(
     return kind
 
 
-def check_space(positions: npt.NDArray[Any], target: Path | str, ranks: Collection[int] = (3,)) -> None:
+def check_rank(rank: int, target: Path | str, ranks: Collection[int] = (3,)) -> None:
     """Raise :class:`DataError` for positions of another number of coordinates than the format has."""
-    if positions.shape[1] not in ranks:
+    if rank not in ranks:
         wanted = " or ".join(map(str, ranks))
-        raise DataError(f"{target}: the store has {positions.shape[1]} axes; positions of this format have {wanted}")
+        raise DataError(f"{target}: the store has {rank} axes; positions of this format have {wanted}")
 
 
-def warn_rounded(positions: npt.NDArray[Any], target: Path | str) -> bool:
-    """Warn where float32 does not hold the positions; return whether it does not."""
+def is_rounded(positions: npt.NDArray[Any]) -> bool:
+    """Return whether float32 does not hold all positions."""
     with np.errstate(over="ignore"):
-        rounded = not np.array_equal(positions.astype(np.float32), positions)
+        return not np.array_equal(positions.astype(np.float32), positions)
+
+
+def warn_rounded(rounded: bool, target: Path | str) -> None:
+    """Warn where float32 does not hold the positions."""
     if rounded:
         warn(target, "positions are rounded to float32, which is all that this format has")
-    return rounded
 
 
 def storable(columns: Mapping[Any, Any], source: Path | str) -> dict[str, Any]:

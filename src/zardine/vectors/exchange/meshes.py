@@ -18,22 +18,14 @@ from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
 from zardine.vectors.exchange.losses import (
     bounds_of_nothing,
-    check_space,
-    check_store,
-    numbers,
     reading,
     storable,
     warn_names,
-    warn_objects,
-    warn_rounded,
-    with_ids,
 )
-from zardine.vectors.exchange.targets import writing
-from zardine.vectors.mesh import read_mesh, write_spooled_mesh
+from zardine.vectors.mesh import write_spooled_mesh
 from zardine.vectors.outside import needing, warn
-from zardine.vectors.points import read_points, write_spooled_points
+from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import triangles
-from zardine.vectors.storing.store import VectorStore
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -44,16 +36,11 @@ _COPIES = 60
 _FIXED = 64 * 2**20
 """Bytes that trimesh takes, about."""
 
-_COLOURS = ("red", "green", "blue", "alpha")
-_NO_FACES = "# 0 vertices, 0 faces"
+COLOURS = ("red", "green", "blue", "alpha")
+NO_FACES = "# 0 vertices, 0 faces"
 """A line of an OBJ file that holds nothing, so that it is not taken for one that is cut off."""
 _OBJ = {"vn": "normals", "l": "lines", "p": "points", "g": "names of groups", "o": "names of objects"}
 _OBJ |= {"usemtl": "materials", "curv": "curves", "surf": "surfaces"}
-_PLY_TYPES = {"i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort", "i4": "int", "u4": "uint"}
-_PLY_TYPES |= {"f4": "float", "f8": "double"}
-_TAKEN = {"vertex": {"x", "y", "z", "vertex"}, "face": {"x", "y", "z", "vertex_indices", "vertex_index"}}
-_TAKEN["face"] |= {"count", "index", "texcoord"}
-"""Names of properties that PLY files, or those that trimesh writes and reads, have for something else."""
 
 
 class MeshParts:
@@ -169,9 +156,9 @@ def _mesh(source: Path) -> Piece:
         of_vertices, of_faces = {**found, **of_vertices}, {**found_faces, **of_faces}
     visual: Any = mesh.visual
     if visual.kind == "vertex" and "red" not in of_vertices:
-        of_vertices |= dict(zip(_COLOURS, np.asarray(visual.vertex_colors).T, strict=False))
+        of_vertices |= dict(zip(COLOURS, np.asarray(visual.vertex_colors).T, strict=False))
     elif visual.kind == "face" and "red" not in of_faces and len(visual.face_colors) == len(faces):
-        of_faces |= dict(zip(_COLOURS, np.asarray(visual.face_colors).T, strict=False))
+        of_faces |= dict(zip(COLOURS, np.asarray(visual.face_colors).T, strict=False))
     elif visual.kind == "texture" and getattr(visual, "uv", None) is not None:
         of_vertices["uv"] = np.asarray(visual.uv)
     if suffix == ".obj":
@@ -190,59 +177,6 @@ def _check_faces(faces: npt.NDArray[Any], count: int, source: Path) -> None:
     if len(wrong):
         row = int(wrong[0])
         raise DataError(f"{source}: face {row} names vertices {faces[row].tolist()}; there are {count}")
-
-
-def mesh_out(path: StoreLike, target: Path, level: int) -> None:
-    """PLY keeps attributes of numbers, OBJ the colours of vertices, STL none. Faces are cut into triangles.
-
-    Points go to PLY files, which have no faces then.
-    """
-    suffix = target.suffix.lower()
-    if suffix == ".ply" and (VectorStore.open(path).root.geometry_types or ("point_cloud",))[0] == "point_cloud":
-        _points_out(path, target, level)
-        return
-    kept = {".ply": ("vertex_attributes", "link_attributes"), ".obj": ("vertex_attributes",)}.get(suffix, ())
-    check_store(path, target, level, ("mesh", "point_cloud")[: 1 + (suffix == ".ply")], kept)
-    found = read_mesh(path, level=level)
-    check_space(found.positions, target)
-    warn_objects(found.object_ids, target)
-    if suffix != ".obj":
-        warn_rounded(found.positions, target)
-    faces, origin = triangles(found.faces)
-    if found.faces.shape[1] > 3 and len(faces):
-        warn(target, f"faces of {found.faces.shape[1]} corners are written as triangles")
-    if suffix == ".obj":
-        colours = _colours(found.attributes, target)
-        with writing(target) as place:
-            _write_obj(place, found.positions, faces, colours)
-        return
-    options: dict[str, Any] = {}
-    if suffix == ".ply":
-        options["vertex_attributes"] = _ply_columns(found.attributes, target, "vertex")
-        of_faces = _ply_columns(found.face_attributes, target, "face")
-        options["face_attributes"] = {name: values[origin] for name, values in of_faces.items()}
-    with writing(target) as place:
-        import trimesh
-
-        trimesh.Trimesh(found.positions, faces, process=False, **options).export(str(place))
-
-
-def _points_out(path: StoreLike, target: Path, level: int) -> None:
-    """Positions keep their type; attributes of numbers are properties, ids of objects ``object_id``."""
-    check_store(path, target, level, ("point_cloud",), ("vertex_attributes",))
-    found = read_points(path, level=level)
-    check_space(found.positions, target)
-    columns = _ply_columns(with_ids(found.attributes, found.object_ids, target), target, "vertex")
-    columns = {**dict(zip("xyz", found.positions.T, strict=True)), **columns}
-    kinds = {name: np.dtype(each.dtype).newbyteorder("<") for name, each in columns.items()}
-    rows = np.empty(len(found), list(kinds.items()))
-    for name, values in columns.items():
-        rows[name] = values
-    words = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
-    words += [f"property {_PLY_TYPES[kind.str[1:]]} {name}" for name, kind in kinds.items()]
-    with writing(target) as place, place.open("wb") as file:
-        file.write("\n".join([*words, "end_header", ""]).encode("ascii"))
-        file.write(rows.tobytes())
 
 
 def _loaded(source: Path, words: list[list[str]]) -> Any:
@@ -305,57 +239,11 @@ def _rows(values: npt.NDArray[Any]) -> int:
     return len(values) if values.ndim else 0
 
 
-def _ply_columns(columns: Mapping[str, Any], target: Path, element: str) -> Columns:
-    """Attributes of types that PLY has, of vertices or of faces as ``element`` says."""
-    found: Columns = {}
-    for name, values in numbers(columns, target, channels=False).items():
-        if any(each.isspace() for each in name) or not name.isascii() or name in _TAKEN[element]:
-            warn_names([name], target, "names are one word of ASCII, and not those of coordinates and corners")
-        elif values.dtype.kind == "b":
-            found[name] = values.astype(np.uint8)
-        elif values.dtype.itemsize == 2 and values.dtype.kind == "f":
-            found[name] = values.astype(np.float32)
-        elif values.dtype.kind in "iu" and values.dtype.itemsize == 8:
-            small = values.astype(np.int32)
-            if np.array_equal(small, values):
-                found[name] = small
-            else:
-                warn_names([name], target, "integers have up to 32 bits")
-        else:
-            found[name] = values
-    return found
-
-
-def _colours(attributes: Mapping[str, Any], target: Path) -> npt.NDArray[np.uint8] | None:
-    """Red, green and blue of vertices, if attributes are these; warns of all others."""
-    names = [name for name in _COLOURS if name in attributes]
-    columns = [attributes[name] for name in names]
-    there = names[:3] == list(_COLOURS[:3]) and all(each.dtype == np.uint8 and each.ndim == 1 for each in columns)
-    if not there:
-        names = []
-    elif len(columns) > 3 and (columns[3] != 255).any():
-        warn_names(["alpha"], target, "colours are red, green and blue")
-    warn_names((name for name in attributes if name not in names), target, "the format holds colours")
-    return np.stack(columns[:3], axis=1) if there else None
-
-
-def _write_obj(target: Path, positions: Any, faces: Any, colours: npt.NDArray[np.uint8] | None) -> None:
-    """Write positions with all digits that they need, so that they come back equal, and colours from 0 to 1."""
-    table = np.asarray(positions, np.float64)
-    form = "v %.17g %.17g %.17g"
-    if colours is not None:
-        table, form = np.concatenate([table, colours / 255], axis=1), form + " %.8f %.8f %.8f"
-    with target.open("w", encoding="ascii", newline="\n") as file:
-        file.write("# vertices x y z, faces of three of them\n" + ("" if len(table) else f"{_NO_FACES}\n"))
-        np.savetxt(file, table, fmt=form)
-        np.savetxt(file, faces + 1, fmt="f %d %d %d")
-
-
 def _obj_words(source: Path) -> list[list[str]]:
     """The words of the lines of an OBJ file.
 
     Raises :class:`DataError` for vertices of less than three numbers and faces of less than three corners, as a file
-    has that is cut off, and for a file without vertices or faces that does not say so, as :func:`_write_obj` does.
+    has that is cut off, and for a file without vertices or faces that does not say so, as ours do.
     """
     text = source.read_text(encoding="utf-8", errors="replace").replace("\\\n", " \f")
     found = []
@@ -369,7 +257,7 @@ def _obj_words(source: Path) -> list[list[str]]:
             what = "a vertex has three coordinates" if words[0] == "v" else "a face has three corners or more"
             raise DataError(f"{source}, line {number}: {what}, not {line.strip()!r}; the file may be cut off")
     kinds = {words[0] for words in found}
-    if not found and _NO_FACES in text.splitlines():
+    if not found and NO_FACES in text.splitlines():
         return []
     if not {"v", "f"} <= kinds:
         what = (

@@ -13,25 +13,28 @@ import numpy.typing as npt
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
+from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, columns_with_ids, numbers_among
 from zardine.vectors.exchange.losses import (
     bounds_of_nothing,
-    check_space,
+    check_rank,
     check_store,
-    numbers,
     reading,
     storable,
     warn_names,
-    with_ids,
 )
 from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import needing, warn
-from zardine.vectors.points import read_points, write_spooled_points
+from zardine.vectors.points import write_spooled_points
+from zardine.vectors.results import Points
 from zardine.vectors.storing.store import VectorStore
 
 _COORDINATES = ("X", "Y", "Z", "x", "y", "z")
 _COLOURS = ("red", "green", "blue")
 _FIXED = 64 * 2**20
 """Bytes that reading takes beside the points, about."""
+_OLDEST, _NEWEST = 3, 8
+_FORMATS = (3, 6, 7, 8)
+"""Formats of points that are written."""
 _STEP_OF_A_PLANE = 1e-6
 """The step of an axis along which all positions are equal: any does, since the offset is that position."""
 
@@ -101,7 +104,7 @@ class ScanParts:
             yield reader
 
 
-def scan_out(path: StoreLike, target: Path, level: int) -> None:
+def scan_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
     """Coordinates are stored as 32-bit integers, in the least steps of a power of ten that hold the extent.
 
     The file is LAS 1.2 with points of format 3; LAS 1.4 with format 6, 7 or 8 where values of an attribute, or the
@@ -111,25 +114,70 @@ def scan_out(path: StoreLike, target: Path, level: int) -> None:
         import laspy
 
     check_store(path, target, level, ("point_cloud",), ("vertex_attributes",))
-    found = read_points(path, level=level)
-    check_space(found.positions, target)
-    given = numbers(with_ids(found.attributes, found.object_ids, target), target)
-    columns = {name: _plain(values) for name, values in given.items()}
-    header = _header(columns, _crs_out(path, target))
-    points = found.positions.astype(np.float64)
-    if len(points):
-        header.offsets, header.scales = _steps(points.min(axis=0), points.max(axis=0))
-    scan = laspy.LasData(header)
-    scan.xyz = points
-    _warn_moved(found.positions, np.asarray(scan.xyz), header.scales, target)
-    for name, values in _kept(columns, scan, target).items():
-        if name not in scan.point_format.dimension_names:
-            shape = "" if values.ndim == 1 else str(values.shape[1])
-            scan.add_extra_dim(laspy.ExtraBytesParams(name=name, type=np.dtype(shape + values.dtype.str[1:])))
-        if not _set(scan, name, values):
-            warn(target, f"the attribute {name!r} cannot be kept: the field of this name does not hold its values")
-    with writing(target) as place:
-        scan.write(str(place))
+    parts = LevelParts[Points](path, level, step, ways=3)
+    check_rank(parts.rank, target)
+    seen, low, high = SeenColumns(_Look), np.full(3, np.inf), np.full(3, -np.inf)
+    for part in parts:
+        seen.look(part.attributes, part.object_ids)
+        low = np.minimum(low, part.positions.min(axis=0, initial=np.inf))
+        high = np.maximum(high, part.positions.max(axis=0, initial=-np.inf))
+    looks = numbers_among(seen.found(target), target)
+    header = _header(looks, _crs_out(path, target))
+    if np.isfinite(low).all():
+        header.offsets, header.scales = _steps(low, high)
+    moved = False
+    for part in parts.through(None):
+        moved = moved or _is_moved(part.positions, _record(part.positions, header), low, high)
+    if moved:
+        steps = ", ".join(f"{each:g}" for each in header.scales)
+        warn(target, f"positions are rounded to steps of {steps}: the format has 32 bits for each coordinate")
+    kept = _kept(looks, header, target)
+    with writing(target) as place, laspy.open(str(place), mode="w", header=header) as file:
+        for part in parts:
+            columns = columns_with_ids(part.attributes, part.object_ids)
+            record = _record(part.positions, file.header)
+            for name in kept:
+                record[name] = _plain(columns[name]).astype(record[name].dtype)
+            file.write_points(record)
+
+
+class _Look:
+    """What is known of values: which fields of this name hold them."""
+
+    def __init__(self, name: str, like: npt.NDArray[Any]) -> None:
+        import laspy
+
+        self.like = _plain(like)
+        formats = (laspy.PointFormat(number) for number in _FORMATS)
+        fields = (each.dimension_by_name(name) for each in formats if name in each.standard_dimension_names)
+        self._limits: dict[tuple[Any, int | None], bool] = {_limits(field): like.ndim == 1 for field in fields}
+
+    def look(self, values: npt.NDArray[Any]) -> None:
+        """Look at some more."""
+        if self.like.dtype.kind not in "iufb":
+            return
+        for limits, fits in self._limits.items():
+            dtype, most = limits
+            cast = _cast(_plain(values), dtype) if fits else None
+            self._limits[limits] = cast is not None and (most is None or int(cast.max(initial=0)) <= most)
+
+    def fits(self, points: Any, name: str) -> bool:
+        """Whether a point format has a field of this name for these values."""
+        return name in points.standard_dimension_names and self._limits[_limits(points.dimension_by_name(name))]
+
+
+def _limits(field: Any) -> tuple[Any, int | None]:
+    """The type of a field, and the most that it holds where it has only some bits."""
+    return (np.dtype(np.uint8), int(field.max)) if field.dtype is None else (field.dtype, None)
+
+
+def _record(positions: npt.NDArray[Any], header: Any) -> Any:
+    """Points of a file at some positions."""
+    from laspy.point.record import ScaleAwarePointRecord
+
+    record = ScaleAwarePointRecord.zeros(len(positions), header=header)
+    record[("x", "y", "z")] = positions.astype(np.float64)
+    return record
 
 
 def _check_claim(header: Any, source: Path) -> None:
@@ -198,19 +246,17 @@ def _crs_out(path: StoreLike, target: Path) -> Any:
     return None
 
 
-def _header(columns: Mapping[str, npt.NDArray[Any]], crs: Any) -> Any:
+def _header(looks: Mapping[str, _Look], crs: Any) -> Any:
     """The header of the oldest format that holds the values of all fields, and the reference system."""
     import laspy
 
-    older, newest = laspy.PointFormat(3), laspy.PointFormat(8)
-    needed = any(_holds(newest, name, values) and not _holds(older, name, values) for name, values in columns.items())
+    older, newest = (laspy.PointFormat(number) for number in (_OLDEST, _NEWEST))
+    needed = any(look.fits(newest, name) and not look.fits(older, name) for name, look in looks.items())
     if not needed:
-        header = laspy.LasHeader(point_format=3, version="1.2")
+        header = laspy.LasHeader(point_format=_OLDEST, version="1.2")
         if crs is None or _as_keys(header, crs):
             return header
-    number = (
-        8 if "nir" in columns and _holds(newest, "nir", columns["nir"]) else 7 if set(_COLOURS) & set(columns) else 6
-    )
+    number = 8 if "nir" in looks and looks["nir"].fits(newest, "nir") else 7 if set(_COLOURS) & set(looks) else 6
     header = laspy.LasHeader(point_format=number, version="1.4")
     if crs is not None:
         header.add_crs(crs)
@@ -226,15 +272,6 @@ def _as_keys(header: Any, crs: Any) -> bool:
         return bool(header.parse_crs() == crs)
     except Exception:  # laspy knows only some of them, and names in ASCII: formats from 6 on have the whole text
         return False
-
-
-def _holds(points: Any, name: str, values: npt.NDArray[Any]) -> bool:
-    """Whether a point format has a field of this name for such values."""
-    if name not in points.standard_dimension_names or values.ndim != 1:
-        return False
-    field = points.dimension_by_name(name)
-    cast = _cast(values, field.dtype or np.dtype(np.uint8))
-    return cast is not None and (field.dtype is not None or int(cast.max(initial=0)) <= field.max)
 
 
 def _cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
@@ -253,22 +290,33 @@ def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return kept[:, 0] if kept.ndim == 2 and kept.shape[1] == 1 else kept
 
 
-def _kept(columns: Mapping[str, npt.NDArray[Any]], scan: Any, target: Path) -> dict[str, npt.NDArray[Any]]:
-    """The attributes that a file can have; warns of the others."""
-    found: dict[str, npt.NDArray[Any]] = {}
-    taken, long = [], []
-    fields = set(scan.point_format.dimension_names) - set(_COORDINATES)
-    for name, values in columns.items():
-        if name not in fields and _is_taken(scan, name):
+def _kept(looks: Mapping[str, _Look], header: Any, target: Path) -> list[str]:
+    """The attributes that a file can have; those without a field get one in ``header``. Warns of the others."""
+    import laspy
+
+    taken, long, extra = [], [], []
+    found: list[str] = []
+    points = laspy.LasData(header)
+    fields = set(header.point_format.dimension_names) - set(_COORDINATES)
+    for name, look in looks.items():
+        like = look.like
+        if name not in fields and _is_taken(points, name):
             taken.append(name)
         elif name not in fields and len(name.encode()) > 32:
             long.append(name)
-        elif values.ndim > 1 and values.shape[1] > 3:
-            warn(target, f"the attribute {name!r} cannot be kept: it has {values.shape[1]} values for each row, not 3")
+        elif like.ndim > 1 and like.shape[1] > 3:
+            warn(target, f"the attribute {name!r} cannot be kept: it has {like.shape[1]} values for each row, not 3")
+        elif name in fields and not look.fits(header.point_format, name):
+            warn(target, f"the attribute {name!r} cannot be kept: the field of this name does not hold its values")
         else:
-            found[name] = values
+            found.append(name)
+        if found[-1:] == [name] and name not in fields:
+            shape = "" if like.ndim == 1 else str(like.shape[1])
+            extra.append(laspy.ExtraBytesParams(name=name, type=np.dtype(shape + like.dtype.str[1:])))
     warn_names(taken, target, "coordinates, or other parts of a file, are called so")
     warn_names(long, target, "names have up to 32 bytes")
+    if extra:
+        header.add_extra_dims(extra)
     return found
 
 
@@ -291,26 +339,8 @@ def _steps(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> tuple
     return np.where(flat, low, np.round(middle / scales) * scales), scales
 
 
-def _warn_moved(positions: npt.NDArray[Any], written: npt.NDArray[np.float64], scales: Any, target: Path) -> None:
-    """Warn where coordinates change by more than the type of the store resolves along their axis."""
-    if len(positions):
-        resolved = 2 * np.spacing(np.abs(positions).max(axis=0)).astype(np.float64)
-        if (np.abs(written - positions.astype(np.float64)) > resolved).any():
-            steps = ", ".join(f"{each:g}" for each in scales)
-            warn(target, f"positions are rounded to steps of {steps}: the format has 32 bits for each coordinate")
-
-
-def _set(scan: Any, name: str, values: npt.NDArray[Any]) -> bool:
-    """Give a field its values, unless it does not hold them."""
-    before = np.array(scan[name])
-    cast = _cast(values, before.dtype) if values.shape == before.shape else None
-    if cast is None:
-        return False
-    try:
-        scan[name] = cast
-        if np.array_equal(np.array(scan[name]), cast, equal_nan=cast.dtype.kind == "f"):
-            return True
-    except (OverflowError, ValueError):
-        pass
-    scan[name] = before
-    return False
+def _is_moved(positions: npt.NDArray[Any], record: Any, low: Any, high: Any) -> bool:
+    """Whether coordinates change by more than the type of the store resolves along their axis, from low to high."""
+    resolved = 2 * np.spacing(np.maximum(np.abs(low), np.abs(high)).astype(positions.dtype)).astype(np.float64)
+    written = np.stack([np.asarray(record[axis]) for axis in "xyz"], axis=1)
+    return bool((np.abs(written - positions.astype(np.float64)) > resolved).any())

@@ -8,7 +8,6 @@ import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from io import BytesIO
@@ -28,19 +27,19 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.arguments import shown
 from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.level_parts import LevelParts
+from zardine.vectors.exchange.level_parts import LevelParts, SeenLines
 from zardine.vectors.exchange.losses import (
     LINES,
     bounds_of_nothing,
-    check_space,
+    check_rank,
     check_store,
+    is_rounded,
     numbers,
     reading,
     storable,
     warn_kind,
     warn_names,
     warn_rounded,
-    with_ids,
 )
 from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import needing, warn
@@ -61,8 +60,6 @@ _FIXED: Final = 64 * 2**20
 """Bytes that reading takes beside the lines, about."""
 _OF_A_LINE: Final = 3000
 """Bytes of the objects that nibabel makes of a line, about."""
-_OF_A_STEP: Final = 1000
-"""Lines that are written before it is told how far that is."""
 _SPACE = ("voxel_to_rasmm", "dimensions", "voxel_sizes", "voxel_order")
 _AXES = ("LR", "AP", "IS")
 
@@ -367,8 +364,7 @@ def _to_world(loaded: Any) -> Any:
 def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
     """Both formats hold float32; of attributes TRK keeps numbers, TCK none. Lines without vertices are left out.
 
-    What is large is gone through part by part, twice: to see what the format holds, and to write. Raises
-    :class:`DataError` for positions beyond float32.
+    Raises :class:`DataError` for positions beyond float32.
     """
     with needing(target):
         nibabel: Any = import_module("nibabel.streamlines")
@@ -376,17 +372,18 @@ def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> No
     kind = check_store(path, target, level, LINES, () if plain else ("vertex_attributes", "object_attributes"))
     warn_kind(kind, "streamline", target)
     header = _space_out(path, target, plain)
-    parts, seen, rounded = LevelParts(path, level), _Seen(), False
+    parts, seen, rounded = LevelParts[Polylines](path, level, step), SeenLines(_Column), False
+    check_rank(parts.rank, target)
     for part in parts:
-        check_space(part.positions, target)
         _check_range(part.positions, header, target)
-        rounded = rounded or warn_rounded(part.positions, target)
+        rounded = rounded or is_rounded(part.positions)
         seen.look(part)
-    of_lines, of_vertices = seen.columns(target, plain)
+    warn_rounded(rounded, target)
+    of_lines, of_vertices = _columns(seen, target, plain)
 
     def items() -> Iterator[tuple[Any, ...]]:
         """Give the positions of each line, its attributes and those of its vertices."""
-        line = done = 0
+        line = 0
         for part in parts:
             values = [_rows_of(part.attributes[name]) for name in of_vertices]
             for start, end in pairwise(part.starts.tolist()):
@@ -394,9 +391,6 @@ def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> No
                     own = [each[line] for each in of_lines.values()]
                     yield (part.positions[start:end], *own, *(each[start:end] for each in values))
                     line += 1
-                if line % _OF_A_STEP == 0:
-                    step((done + end) / max(1, parts.count))
-            done += len(part.positions)
 
     # nibabel takes a generator for each of them, and goes through all of these together
     places, *others = (
@@ -409,53 +403,28 @@ def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> No
         nibabel.save(tracts, str(place), header=header)
 
 
-class _Seen:
-    """What is known of lines that were looked at: ids and attributes of lines, and what those of vertices are like."""
-
-    def __init__(self) -> None:
-        self._empty = 0
-        self._ids: list[Any] = []
-        self._of_lines: dict[str, list[Any]] = {}
-        self._of_vertices: dict[str, _Column] = {}
-
-    def look(self, part: Polylines) -> None:
-        """Look at some lines."""
-        there = np.diff(part.starts) > 0
-        self._empty += int(np.count_nonzero(~there))
-        self._ids.append(part.object_ids[there])
-        for name, values in part.object_attributes.items():
-            self._of_lines.setdefault(name, []).append(values[there])
-        for name, values in part.attributes.items():
-            self._of_vertices.setdefault(name, _Column(values[:0])).look(values)
-
-    def columns(self, target: Path, plain: bool) -> tuple[dict[str, Any], list[str]]:
-        """Return the attributes of lines with vertices that the format has, and which of vertices; warn of others."""
-        if self._empty:
-            warn(target, f"{self._empty} lines without vertices are left out")
-        columns = {} if plain else {name: np.concatenate(each) for name, each in self._of_lines.items()}
-        ids = np.concatenate(self._ids) if self._ids else None
-        objects = with_ids(columns, ids, target)
-        if plain:
-            warn_names(objects, target, "the format has no place for them")
-            return {}, []
-        looked = {name: _Column(values[:0]) for name, values in objects.items()}
-        for name, column in looked.items():
-            column.look(objects[name])
-        kept = _short(looked, target)
-        return {name: _rows_of(objects[name]) for name in kept}, _short(self._of_vertices, target)
+def _columns(seen: SeenLines[_Column], target: Path, plain: bool) -> tuple[dict[str, Any], list[str]]:
+    """The attributes of lines that the format has, and which of vertices; warns of others."""
+    objects = seen.of_lines(target, attributes=not plain)
+    if plain:
+        warn_names(objects, target, "the format has no place for them")
+        return {}, []
+    looked = {name: _Column(name, values[:0]) for name, values in objects.items()}
+    for name, column in looked.items():
+        column.look(objects[name])
+    kept = _short(looked, target)
+    return {name: _rows_of(objects[name]) for name in kept}, _short(seen.of_vertices.found(target), target)
 
 
-@dataclass(slots=True)
 class _Column:
-    """What values of an attribute are like."""
+    """Whether float32 holds values, and exactly."""
 
-    like: npt.NDArray[Any]
-    """None of them, of their type."""
-    fits: bool = True
-    exact: bool = True
+    def __init__(self, name: str, like: npt.NDArray[Any]) -> None:
+        self.like = like
+        self.fits = self.exact = True
 
     def look(self, values: npt.NDArray[Any]) -> None:
-        """Look at some values: whether float32 holds them, and exactly."""
+        """Look at some more."""
         if values.dtype.kind in "iufb":
             with np.errstate(over="ignore"):
                 self.fits = self.fits and _fits(values)

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import ABOVE
 from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import bounds_of_nothing, check_space, check_store, warn_names, warn_objects
+from zardine.vectors.exchange.level_parts import LevelParts, numbers_of, own
+from zardine.vectors.exchange.losses import bounds_of_nothing, check_rank, check_store, warn_names, warn_objects
 from zardine.vectors.exchange.targets import writing
-from zardine.vectors.skeleton import read_skeleton, write_spooled_trees
-from zardine.vectors.swc import read_swc, write_swc
+from zardine.vectors.format.ragged import ranges
+from zardine.vectors.results import Skeleton
+from zardine.vectors.skeleton import write_spooled_trees
+from zardine.vectors.storing.spools import forget, mapped
+from zardine.vectors.swc import SAMPLE, read_swc, samples_of, swc_header, swc_lines
 
 _LINE: Final = 24
 """Bytes of a line of a file, at least, about."""
 _OF_A_LINE: Final = 600
 """Bytes that it takes to read one, at most."""
 _FIXED: Final = 16 * 2**20
+_KEPT: Final = ("type", "radius")
+_AT_ONCE: Final = 2**16
+"""Lines that are written together."""
 
 
 class SwcParts:
@@ -89,21 +97,104 @@ def _tree(file: Path, *, ordered: bool) -> Piece:
     )
 
 
-def swc_out(path: StoreLike, target: Path, level: int) -> None:
-    """Of attributes the format keeps ``type`` and ``radius``."""
+def swc_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
+    """Of attributes the format keeps ``type`` and ``radius``. Each branch is written to its end.
+
+    In memory are the branches, not their vertices: where each begins, and which vertex is above that.
+    """
     check_store(path, target, level, ("skeleton",), ("vertex_attributes",))
-    found = read_skeleton(path, level=level)
-    check_space(found.positions, target)
-    warn_objects(found.object_ids, target)
-    for name, kinds in (("type", "iub"), ("radius", "iuf")):
-        values = found.attributes.get(name)
-        if values is not None and (values.ndim != 1 or values.dtype.kind not in kinds):
-            told = "whole numbers" if name == "type" else "numbers"
-            raise DataError(f"{target}: the attribute {name!r} is a column of {told} in this format")
-    others = [name for name in found.attributes if name not in ("type", "radius")]
-    warn_names(others, target, "the format holds 'type' and 'radius'")
-    with writing(target) as place:
-        write_swc(place, found.positions, found.parents, found.attributes)
+    parts = LevelParts[Skeleton](path, level, step, ways=3)  # the file is a way, too
+    check_rank(parts.rank, target)
+    trees, ids = _Trees(), np.zeros(0, np.int64)
+
+    def looked() -> Iterator[Skeleton]:
+        nonlocal ids
+        for part in parts:
+            mine = slice(0, own(part))
+            if part.object_ids is not None:
+                ids = np.union1d(ids, part.object_ids[mine])
+            numbers = numbers_of(part)
+            trees.look(numbers[mine], np.where(part.parents[mine] >= 0, numbers[part.parents[mine]], -1))
+            yield part
+        warn_objects(ids, target)
+
+    check_swc(looked(), target)
+    samples = mapped((trees.count,), SAMPLE)
+    for part in parts:
+        mine = slice(0, own(part))
+        columns = {name: values[mine] for name, values in part.attributes.items() if name in _KEPT}
+        samples[numbers_of(part)[mine]] = samples_of(part.positions[mine], columns)
+        forget(samples)
+    with writing(target) as place, place.open("w", encoding="utf-8") as file:
+        file.write(swc_header(trees.count))
+        number = 1
+        for rows, parents in trees.in_order():
+            file.write(swc_lines(samples[rows], np.arange(number, number + len(rows)), parents))
+            number += len(rows)
+            forget(samples)
 
 
-__all__ = ["SwcParts", "swc_out"]
+def check_swc(parts: Iterable[Skeleton], target: Path) -> None:
+    """Go through skeletons, and warn of attributes that the format has no place for.
+
+    Raises :class:`DataError` for types and radii that are none.
+    """
+    names: list[str] = []
+    for part in parts:
+        names = list(part.attributes)
+        for name, kinds in (("type", "iub"), ("radius", "iuf")):
+            values = part.attributes.get(name)
+            if values is not None and (values.ndim != 1 or values.dtype.kind not in kinds):
+                told = "whole numbers" if name == "type" else "numbers"
+                raise DataError(f"{target}: the attribute {name!r} is a column of {told} in this format")
+    warn_names((name for name in names if name not in _KEPT), target, "the format holds 'type' and 'radius'")
+
+
+class _Trees:
+    """Trees as paths: runs of vertices each of which is the parent of the next."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """How many vertices there are."""
+        self._begins: list[Ints] = []
+        self._above: list[Ints] = []
+
+    def look(self, rows: Ints, parents: Ints) -> None:
+        """Look at the next vertices: their numbers, which follow those before, and those of their parents."""
+        begins = parents != rows - 1
+        begins[:1] |= self.count == 0  # the first of all has -1 above it, which is no row
+        self._begins.append(rows[begins])
+        self._above.append(parents[begins])
+        self.count += len(rows)
+
+    def in_order(self) -> Iterator[tuple[Ints, Ints]]:
+        """Give the vertices tree by tree, each branch to its end: their numbers, and the lines of their parents.
+
+        Lines are counted from 1 on; -1: there is no parent.
+        """
+        first = np.concatenate([np.zeros(0, np.int64), *self._begins])
+        above = np.concatenate([np.zeros(0, np.int64), *self._above])
+        starts = np.union1d(first, above[above >= 0] + 1)  # who has several children ends a path
+        starts = starts[starts < self.count]
+        over = starts - 1
+        over[np.searchsorted(starts, first)] = above
+        ends = np.append(starts[1:], self.count)[: len(starts)]
+        order = depth_first(np.searchsorted(starts, over, side="right") - 1, np.zeros(len(starts), np.int64))
+        lengths = (ends - starts)[order]
+        lines = np.empty(len(starts), np.int64)
+        lines[order] = np.cumsum(lengths) - lengths + 1
+        parent = np.searchsorted(starts, over, side="right") - 1
+        parents = np.where(over >= 0, lines[parent] + over - starts[parent], -1)[order]
+        cuts = np.cumsum(lengths)
+        at = 0
+        while at < len(order):
+            end = max(at + 1, int(np.searchsorted(cuts, cuts[at] - lengths[at] + _AT_ONCE, side="right")))
+            some = order[at:end]
+            rows = ranges(starts[some], lengths[at:end])
+            before = np.repeat(lines[some] - starts[some], lengths[at:end]) + rows - 1
+            before[np.cumsum(lengths[at:end]) - lengths[at:end]] = parents[at:end]
+            yield rows, before
+            at = end
+
+
+__all__ = ["SwcParts", "check_swc", "swc_out"]

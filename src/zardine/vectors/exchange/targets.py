@@ -32,6 +32,42 @@ def check_files(files: Sequence[Path], overwrite: bool) -> None:
             raise NodeExistsError(f"{each} exists already: overwrite=True replaces it")
 
 
+def check_folder(folder: Path, ending: str, overwrite: bool) -> None:
+    """Raise where a file is there, or a folder that is not to be replaced, or with other files than end so."""
+    if folder.exists() and not folder.is_dir():
+        raise NodeExistsError(f"{folder} is a file, not a directory")
+    there = sorted(folder.iterdir()) if folder.exists() else []
+    if there and not overwrite:
+        raise NodeExistsError(f"{folder} is not empty: overwrite=True replaces what is in it")
+    others = [each.name for each in there if each.suffix.lower() != ending or not each.is_file()]
+    if others:
+        raise NodeExistsError(f"{folder} is not replaced: it holds {others[0]!r}, which is no {ending} file")
+
+
+@contextmanager
+def writing_folder(target: Path) -> Iterator[Path]:
+    """Give a hidden folder beside ``target`` that takes its place in the end; after an error all is as before."""
+    place = Path(os.path.realpath(target))
+    if not place.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target))
+    hidden = Path(mkdtemp(prefix=".zardine-", dir=place.parent))
+    made, old = hidden / "new", hidden / "old"
+    try:
+        made.mkdir()
+        with needing(target):
+            yield made
+        if place.exists():
+            os.replace(place, old)
+        try:
+            os.replace(made, place)
+        except BaseException:
+            if old.exists():
+                os.replace(old, place)
+            raise
+    finally:
+        rmtree(hidden, ignore_errors=True)
+
+
 @contextmanager
 def writing(target: Path) -> Iterator[Path]:
     """Give where ``target`` is to be written: a file in a hidden folder beside it, which takes its place in the end.
@@ -89,4 +125,4 @@ def _back(moved: Sequence[Path], old: Sequence[Path], aside: Path) -> None:
             os.replace(aside / each.name, each)
 
 
-__all__ = ["check_files", "files_of_target", "writing"]
+__all__ = ["check_files", "check_folder", "files_of_target", "writing", "writing_folder"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,24 +17,26 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
+from zardine.vectors.exchange.level_parts import LevelParts, Plain, SeenLines
 from zardine.vectors.exchange.losses import (
     LINES,
     bounds_of_nothing,
-    check_space,
+    check_rank,
     check_store,
     numbers,
     reading,
     storable,
     warn_kind,
     warn_names,
-    with_ids,
 )
 from zardine.vectors.exchange.streamlines import as_space
 from zardine.vectors.exchange.targets import writing
-from zardine.vectors.format.ragged import ranges
+from zardine.vectors.format.ragged import ranges, starts_of
 from zardine.vectors.inspecting import read_groups
 from zardine.vectors.outside import needing, warn
-from zardine.vectors.polylines import read_polylines, write_spooled_lines
+from zardine.vectors.polylines import write_spooled_lines
+from zardine.vectors.results import Polylines
+from zardine.vectors.storing.spools import forget, mapped
 from zardine.vectors.storing.store import VectorStore
 
 _PLACES = ("_offsets", "_lengths")
@@ -110,7 +111,7 @@ class TrxParts:
             points = points if points.dtype in (np.float32, np.float64) else points.astype(np.float32)
             values = {name: _flat(np.asarray(each[rows])) for name, each in vertex.items()}
             for each in (positions, *vertex.values()):
-                _forget(each)
+                forget(each)
             return Piece(points, values)
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
@@ -181,53 +182,57 @@ def _check(source: Path, positions: Any, starts: Ints, lengths: Ints, vertex: An
             raise DataError(f"{source}: {len(values)} values of {name!r} do not fit {count} streamlines")
 
 
-def _forget(values: Any) -> None:
-    """Let the memory go that a file which is mapped has taken."""
-    while values is not None and not isinstance(values, mmap.mmap):
-        values = getattr(values, "base", None)
-    if values is not None and hasattr(mmap, "MADV_DONTNEED"):
-        values.madvise(mmap.MADV_DONTNEED)
-
-
-def trx_out(path: StoreLike, target: Path, level: int) -> None:
+def trx_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
     """Attributes of numbers are kept, and groups, called as their ``name`` says. Empty lines are left out."""
     with needing(target):
         files: Any = import_module("trx.trx_file_memmap")
         sequences: Any = import_module("nibabel.streamlines.array_sequence")
     kept = ("vertex_attributes", "object_attributes", "group_attributes")
     warn_kind(check_store(path, target, level, LINES, kept, groups=True), "streamline", target)
-    found = read_polylines(path, level=level)
+    parts, seen = LevelParts[Polylines](path, level, step, ways=3), SeenLines(Plain)  # the file is a way, too
+    check_rank(parts.rank, target)
+    dtype = np.dtype(np.float32)
+    for part in parts:
+        seen.look(part)
+        dtype = part.positions.dtype
     groups = read_groups(path, level=level)
-    check_space(found.positions, target)
-    lengths = np.diff(found.starts)
-    chosen = np.flatnonzero(lengths > 0)
-    if len(chosen) < len(found):
-        warn(target, f"{len(found) - len(chosen)} lines without vertices are left out")
-    whole = {name: each[chosen] for name, each in found.object_attributes.items()}
-    whole = _named(with_ids(whole, found.object_ids[chosen], target), target)
-    vertex = _named(found.attributes, target)
+    of_lines = _named(seen.of_lines(target), target)
+    vertex = _named({name: look.like for name, look in seen.of_vertices.found(target).items()}, target)
     names = _names_of_groups(groups.attributes, len(groups.members), target)
-    order = np.argsort(found.object_ids[chosen])
-    ids = found.object_ids[chosen][order]
+    space = _space_out(path, target)
+    order = np.argsort(seen.ids)
+    ids = seen.ids[order]
     members = {
         name: order[np.searchsorted(ids, each[np.isin(each, ids)])].astype(np.uint32)
         for name, each in zip(names, groups.members, strict=True)
     }
-    offsets = found.starts[chosen].astype(np.uint64)
-    trx = files.TrxFile(nb_vertices=len(found.positions), nb_streamlines=len(chosen))
+    starts, total = starts_of(seen.lengths), int(seen.lengths.sum())
+    positions = mapped((total, 3), dtype)
+    columns = {name: mapped((total, *like.shape[1:]), like.dtype) for name, like in vertex.items()}
+    at = 0
+    for part in parts:
+        rows = slice(at, at + len(part.positions))
+        at = rows.stop
+        for place, values in (
+            (positions, part.positions),
+            *((columns[name], part.attributes[name]) for name in vertex),
+        ):
+            place[rows] = values
+            forget(place)
+    offsets = starts[:-1].astype(np.uint64)
+    trx = files.TrxFile(nb_vertices=total, nb_streamlines=len(ids))
     try:
-        trx.streamlines = _sequence(sequences, found.positions, offsets, lengths[chosen])
+        trx.streamlines = _sequence(sequences, positions, offsets, seen.lengths)
         trx.data_per_vertex = {
-            name: _sequence(sequences, each, offsets, lengths[chosen]) for name, each in vertex.items()
+            name: _sequence(sequences, each, offsets, seen.lengths) for name, each in columns.items()
         }
-        trx.data_per_streamline = {name: each.reshape(len(chosen), -1) for name, each in whole.items()}
+        trx.data_per_streamline = {name: each.reshape(len(ids), -1) for name, each in of_lines.items()}
         trx.groups = members
-        space = _space_out(path, target)
         if space is not None:
             trx.header["VOXEL_TO_RASMM"] = np.asarray(space["voxel_to_rasmm"], np.float32)
             trx.header["DIMENSIONS"] = np.asarray(space["dimensions"], np.uint16)
-        with writing(target) as place:
-            files.save(trx, str(place))
+        with writing(target) as made:
+            files.save(trx, str(made))
     finally:
         trx.close()
 

@@ -5,12 +5,14 @@ They have no names: whoever is killed leaves none behind. They lie where ``TMPDI
 
 from __future__ import annotations
 
+import mmap
 import tempfile
 import threading
 import weakref
 from array import array
 from collections.abc import Sequence
-from typing import Any, overload
+from shutil import copyfileobj
+from typing import Any, BinaryIO, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +41,12 @@ class Spool:
         with self._lock:
             self._file.seek(at)
             return self._file.read(length)
+
+    def copy_to(self, file: BinaryIO) -> None:
+        """Write all that was put, in its order, to another file."""
+        with self._lock:
+            self._file.seek(0)
+            copyfileobj(self._file, file)
 
 
 class SpooledBlobs(Sequence[bytes]):
@@ -99,6 +107,23 @@ class Runs:
         return np.frombuffer(data, self.dtype)
 
 
+def mapped(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return an array of zeros that is in a file, to be filled piece by piece."""
+    kind = np.dtype(dtype)
+    if 0 in shape:
+        return np.zeros(shape, kind)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, kind, "w+", shape=shape)
+
+
+def forget(values: Any) -> None:
+    """Let the memory go that an array which is mapped from a file has taken, so far."""
+    while values is not None and not isinstance(values, mmap.mmap):
+        values = getattr(values, "base", None)
+    if values is not None and hasattr(mmap, "MADV_DONTNEED"):
+        values.madvise(mmap.MADV_DONTNEED)
+
+
 class Buckets:
     """Rows of one type that are in a file, by the number of the bucket that each was put into."""
 
@@ -131,4 +156,4 @@ class Buckets:
         return np.frombuffer(b"".join(found), self._dtype)
 
 
-__all__ = ["Buckets", "Runs", "Spool", "SpooledBlobs"]
+__all__ = ["Buckets", "Runs", "Spool", "SpooledBlobs", "forget", "mapped"]

@@ -1,0 +1,275 @@
+"""Points and lines as files of features: Arrow tables, some rows at a time, through pyarrow and pyogrio."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.exchange.features import NOTHING
+from zardine.vectors.exchange.file_parts import Step
+from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, columns_with_ids
+from zardine.vectors.exchange.losses import LINES, check_rank, check_store, warn_kind
+from zardine.vectors.exchange.targets import writing
+from zardine.vectors.outside import known_crs, needing, warn
+from zardine.vectors.results import Points, Polylines
+from zardine.vectors.storing.store import VectorStore
+
+_LARGEST: Final = {".geojson": 2**63 - 2, ".gpkg": 2**63 - 1, ".shp": 10**17 - 1}
+"""Up to here, with either sign, integers of a format come back equal."""
+_GEOMETRY: Final = "geometry"
+_LONGEST_NAME: Final = 10
+"""Letters of a name in a Shapefile."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Features:
+    """Some features."""
+
+    shapes: npt.NDArray[Any]
+    columns: Mapping[str, npt.NDArray[Any]]
+    corners: npt.NDArray[np.float64]
+    """All positions of the shapes."""
+    left_out: int = 0
+
+
+class _Look:
+    """What is known of the values of a column: how large they are, and whether any is there."""
+
+    def __init__(self, name: str, like: npt.NDArray[Any]) -> None:
+        self.like = like
+        self.low, self.high = 0, 0
+        self.is_there = like.dtype.kind in "iufb"
+        self.is_changed = False
+        """Whether a Shapefile does not hold all of them."""
+
+    def look(self, values: npt.NDArray[Any]) -> None:
+        """Look at some more."""
+        if values.dtype.kind in "iu":
+            self.low, self.high = min(self.low, int(values.min(initial=0))), max(self.high, int(values.max(initial=0)))
+        elif values.dtype.kind == "f":
+            size = np.abs(values[np.isfinite(values) & (values != 0)])
+            self.is_changed = self.is_changed or bool(((size < 1e-9) | (size >= 1e22)).any())
+        elif not self.is_there:
+            self.is_there = any(each is not None for each in values.reshape(-1).tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of a file: an attribute, or one of several values of it."""
+
+    attribute: str
+    channel: int | None
+    as_text: bool
+    sample: Any
+    """A value of the type that all are stored as."""
+
+    def values(self, columns: Mapping[str, npt.NDArray[Any]]) -> Any:
+        """Return its values for some rows."""
+        values = columns[self.attribute]
+        values = values if self.channel is None else values[:, self.channel]
+        if self.as_text:
+            return [str(each) for each in values.tolist()]
+        return values if values.dtype.kind in "iufb" else values.tolist()
+
+
+def features_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
+    """A feature for each point or line, with the attributes of points or of whole lines."""
+    with needing(target):
+        for name in ("geopandas", "pyarrow.parquet", "pyogrio"):
+            import_module(name)
+
+    root = VectorStore.open(path).root
+    points_here = root.geometry_types[:1] == ("point_cloud",)
+    kept = ("vertex_attributes",) if points_here else ("object_attributes",)
+    kind = check_store(path, target, level, ("point_cloud", *LINES), kept)
+    if not points_here:
+        warn_kind(kind, "polyline", target)
+    crs = known_crs(root.block.get("crs"), target)
+    parts: Any = LevelParts[Any](path, level, step)
+    check_rank(parts.rank, target, (2, 3))
+    make: Callable[[Any], _Features] = _of_points if points_here else _of_lines
+    seen, count, left_out = SeenColumns(_Look), 0, 0
+    low, high = np.full(parts.rank, np.inf), np.full(parts.rank, -np.inf)
+    for part in parts:
+        seen.look(part.attributes if points_here else part.object_attributes, part.object_ids)
+        features = make(part)
+        count, left_out = count + len(features.shapes), left_out + features.left_out
+        low = np.minimum(low, features.corners.min(axis=0, initial=np.inf))
+        high = np.maximum(high, features.corners.max(axis=0, initial=-np.inf))
+    looks = seen.found(target)
+    if left_out:
+        warn(target, f"{left_out} lines of less than two vertices are left out")
+    if not count:
+        warn(target, f"it will hold nothing, and cannot be imported: the format does not say of what, {NOTHING}")
+    columns = _columns(looks, target)
+    geometry = ("Point" if points_here else "LineString") + (" Z" if parts.rank > 2 else "")
+    schema = _schema(columns, geometry if count else "", crs, np.concatenate((low[:2], high[:2])).tolist(), count)
+    tables = _Tables(schema, columns, parts, make)
+    with writing(target) as place:
+        if target.suffix.lower() == ".parquet":
+            tables.to_parquet(place)
+        else:
+            tables.to_file(place, geometry if count else "Unknown", crs)
+
+
+def _of_points(part: Points) -> _Features:
+    geopandas: Any = import_module("geopandas")
+    shapes = np.asarray(geopandas.points_from_xy(*part.positions.T))
+    return _Features(shapes, columns_with_ids(part.attributes, part.object_ids), part.positions.astype(np.float64))
+
+
+def _of_lines(part: Polylines) -> _Features:
+    """Lines of two vertices and more."""
+    shapely: Any = import_module("shapely")
+    lengths = np.diff(part.starts)
+    chosen = np.flatnonzero(lengths > 1)
+    corners = part.positions[np.repeat(lengths > 1, lengths)].astype(np.float64)
+    shapes: Any = np.zeros(0, object)
+    if len(chosen):
+        shapes = shapely.linestrings(corners, indices=np.repeat(np.arange(len(chosen)), lengths[chosen]))
+    columns = columns_with_ids(part.object_attributes, part.object_ids)
+    taken = {name: values[chosen] for name, values in columns.items()}
+    return _Features(shapes, taken, corners, len(lengths) - len(chosen))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tables:
+    """The features of a level as tables of Arrow, one for each part."""
+
+    schema: Any
+    columns: Mapping[str, _Column]
+    parts: Any
+    make: Callable[[Any], _Features]
+
+    def __iter__(self) -> Iterator[Any]:
+        arrow, shapely = import_module("pyarrow"), import_module("shapely")
+        for part in self.parts:
+            features = self.make(part)
+            arrays = [
+                arrow.array(each.values(features.columns), self.schema.field(name).type, from_pandas=True)
+                for name, each in self.columns.items()
+            ]
+            arrays.append(arrow.array(shapely.to_wkb(features.shapes, flavor="iso"), arrow.binary()))
+            yield arrow.Table.from_arrays(arrays, schema=self.schema)
+
+    def to_parquet(self, place: Path) -> None:
+        """Write a row group for each part."""
+        parquet: Any = import_module("pyarrow.parquet")
+        with parquet.ParquetWriter(place, self.schema, compression="snappy") as file:
+            for table in self:
+                file.write_table(table)
+
+    def to_file(self, place: Path, geometry: str, crs: Any) -> None:
+        """Write a file of GDAL. Raises what reading the level raises, which does not come through that library."""
+        arrow, pyogrio = import_module("pyarrow"), import_module("pyogrio")
+        fields = [each.with_type(arrow.string()) if arrow.types.is_null(each.type) else each for each in self.schema]
+        schema = arrow.schema([each.remove_metadata() for each in fields])
+        failed: list[BaseException] = []
+
+        def batches() -> Iterator[Any]:
+            try:
+                for table in self:
+                    yield from table.cast(schema).to_batches()
+            except BaseException as error:
+                failed.append(error)
+                raise
+
+        known = None if crs is None else crs.to_epsg()
+        told = None if crs is None else f"EPSG:{known}" if known else crs.to_wkt("WKT1_GDAL")
+        stream = arrow.RecordBatchReader.from_batches(schema, batches())
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "'crs' was not provided", UserWarning)
+            try:
+                pyogrio.write_arrow(stream, str(place), geometry_name=_GEOMETRY, geometry_type=geometry, crs=told)
+            except Exception:
+                if failed:
+                    raise failed[0] from None
+                raise
+
+
+def _schema(columns: Mapping[str, _Column], geometry: str, crs: Any, box: list[float], count: int) -> Any:
+    """The schema of a file of Parquet with such columns, as geopandas has it; ``geometry``: what it is if any is."""
+    geopandas, parquet = import_module("geopandas"), import_module("pyarrow.parquet")
+    shapely: Any = import_module("shapely")
+    corners = np.zeros((2, 3 if geometry.endswith("Z") else 2))
+    shape = shapely.LineString(corners) if geometry.startswith("Line") else shapely.Point(corners[0])
+    sample = {name: [each.sample] if count else [] for name, each in columns.items()}
+    file = BytesIO()
+    geopandas.GeoDataFrame(sample, geometry=[shape] if count else [], crs=crs).to_parquet(file)
+    schema = parquet.read_schema(file)
+    if not count:
+        return schema
+    metadata = dict(schema.metadata)
+    about, frame = json.loads(metadata[b"geo"]), json.loads(metadata[b"pandas"])
+    about["columns"][_GEOMETRY]["bbox"] = box
+    frame["index_columns"][0]["stop"] = count
+    return schema.with_metadata({**metadata, b"pandas": json.dumps(frame).encode(), b"geo": json.dumps(about).encode()})
+
+
+def _columns(looks: Mapping[str, _Look], target: Path) -> dict[str, _Column]:
+    """The columns of a file, and what each is; warns of what is changed."""
+    suffix = target.suffix.lower()
+    most, found = _LARGEST.get(suffix), {}
+    for name, (attribute, channel) in _single(looks, target).items():
+        look = looks[attribute]
+        kind = look.like.dtype.kind
+        as_text = most is not None and kind in "iu" and (look.high > most or look.low < -most)
+        if suffix == ".shp" and look.is_changed:
+            warn(target, f"values of the attribute {name!r} are changed: the format has 24 characters, 15 decimals")
+        if as_text:
+            warn(
+                target, f"the attribute {name!r} is written as text: some of its integers are too large for the format"
+            )
+        sample: Any = "x" if as_text or look.is_there else None
+        if not as_text and kind in "iufb":
+            sample = 0.5 if kind == "f" else True if kind == "b" else max(0, look.high)
+        found[name] = _Column(attribute, channel, as_text, sample)
+    long = [name for name in found if suffix == ".shp" and len(name) > _LONGEST_NAME]
+    if long:
+        warn(target, f"names of attributes are cut to {_LONGEST_NAME} letters: {', '.join(long)}")
+    return found
+
+
+def _single(looks: Mapping[str, _Look], target: Path) -> dict[str, tuple[str, int | None]]:
+    """Which attribute each column of the file is: one, or ``name_0``, ``name_1`` where there are several values.
+
+    Warns of names that are changed for others.
+    """
+    geopackage = target.suffix.lower() == ".gpkg"
+    taken = {"geometry", "fid", "geom"} if geopackage else {"geometry"}
+    plain = {_key(name, geopackage) for name, look in looks.items() if look.like.ndim == 1}
+    found: dict[str, tuple[str, int | None]] = {}
+    for name, look in looks.items():
+        is_plain = look.like.ndim == 1
+        parts = {name: None} if is_plain else {f"{name}_{number}": number for number in range(look.like.shape[1])}
+        for wanted, channel in parts.items():
+            told = _free(wanted, taken if is_plain else taken | plain, geopackage)
+            if told != wanted:
+                warn(target, f"the attribute {wanted!r} is called {told!r} in the file, which has that name already")
+            taken.add(_key(told, geopackage))
+            found[told] = name, channel
+    return found
+
+
+def _free(name: str, taken: Collection[str], geopackage: bool) -> str:
+    """``name``, with as many ``_`` behind it as it takes to be none of those that are taken."""
+    while _key(name, geopackage) in taken:
+        name += "_"
+    return name
+
+
+def _key(name: str, geopackage: bool) -> str:
+    return name.lower() if geopackage else name  # columns of SQL do not tell letters by case
+
+
+__all__ = ["features_out"]
