@@ -14,12 +14,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.features import NOTHING
 from zardine.vectors.exchange.file_parts import Step
 from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, columns_with_ids
 from zardine.vectors.exchange.losses import LINES, check_rank, check_store, warn_kind
 from zardine.vectors.exchange.targets import writing
+from zardine.vectors.format.ragged import row_numbers, starts_of
 from zardine.vectors.outside import known_crs, needing, warn
 from zardine.vectors.results import Points, Polylines
 from zardine.vectors.storing.store import VectorStore
@@ -27,19 +29,37 @@ from zardine.vectors.storing.store import VectorStore
 _LARGEST: Final = {".geojson": 2**63 - 2, ".gpkg": 2**63 - 1, ".shp": 10**17 - 1}
 """Up to here, with either sign, integers of a format come back equal."""
 _GEOMETRY: Final = "geometry"
+_SHAPES: Final = 2**15
+"""Features that are made objects of at a time."""
 _LONGEST_NAME: Final = 10
 """Letters of a name in a Shapefile."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Features:
-    """Some features."""
+    """Some features: points, or lines of two vertices and more."""
 
-    shapes: npt.NDArray[Any]
-    columns: Mapping[str, npt.NDArray[Any]]
     corners: npt.NDArray[np.float64]
-    """All positions of the shapes."""
+    lengths: Ints | None
+    """How many corners each has; ``None``: they are points."""
+    columns: Mapping[str, npt.NDArray[Any]]
     left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.corners if self.lengths is None else self.lengths)
+
+    def encoded(self) -> Iterator[npt.NDArray[Any]]:
+        """Give the shapes as WKB, some at a time: as objects they are many times as large."""
+        geopandas, shapely = import_module("geopandas"), import_module("shapely")
+        starts = None if self.lengths is None else starts_of(self.lengths)
+        for start in range(0, len(self), _SHAPES):
+            end = min(len(self), start + _SHAPES)
+            if self.lengths is None or starts is None:
+                shapes = np.asarray(geopandas.points_from_xy(*self.corners[start:end].T))
+            else:
+                some = self.corners[starts[start] : starts[end]]
+                shapes = shapely.linestrings(some, indices=row_numbers(self.lengths[start:end]))
+            yield shapely.to_wkb(shapes, flavor="iso")
 
 
 class _Look:
@@ -103,7 +123,7 @@ def features_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
     for part in parts:
         seen.look(part.attributes if points_here else part.object_attributes, part.object_ids)
         features = make(part)
-        count, left_out = count + len(features.shapes), left_out + features.left_out
+        count, left_out = count + len(features), left_out + features.left_out
         low = np.minimum(low, features.corners.min(axis=0, initial=np.inf))
         high = np.maximum(high, features.corners.max(axis=0, initial=-np.inf))
     looks = seen.found(target)
@@ -123,23 +143,16 @@ def features_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
 
 
 def _of_points(part: Points) -> _Features:
-    geopandas: Any = import_module("geopandas")
-    shapes = np.asarray(geopandas.points_from_xy(*part.positions.T))
-    return _Features(shapes, columns_with_ids(part.attributes, part.object_ids), part.positions.astype(np.float64))
+    return _Features(part.positions.astype(np.float64), None, columns_with_ids(part.attributes, part.object_ids))
 
 
 def _of_lines(part: Polylines) -> _Features:
-    """Lines of two vertices and more."""
-    shapely: Any = import_module("shapely")
     lengths = np.diff(part.starts)
-    chosen = np.flatnonzero(lengths > 1)
-    corners = part.positions[np.repeat(lengths > 1, lengths)].astype(np.float64)
-    shapes: Any = np.zeros(0, object)
-    if len(chosen):
-        shapes = shapely.linestrings(corners, indices=np.repeat(np.arange(len(chosen)), lengths[chosen]))
+    there = lengths > 1
+    corners = part.positions[np.repeat(there, lengths)].astype(np.float64)
     columns = columns_with_ids(part.object_attributes, part.object_ids)
-    taken = {name: values[chosen] for name, values in columns.items()}
-    return _Features(shapes, taken, corners, len(lengths) - len(chosen))
+    taken = {name: values[there] for name, values in columns.items()}
+    return _Features(corners, lengths[there], taken, int(np.count_nonzero(~there)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,14 +165,15 @@ class _Tables:
     make: Callable[[Any], _Features]
 
     def __iter__(self) -> Iterator[Any]:
-        arrow, shapely = import_module("pyarrow"), import_module("shapely")
+        arrow: Any = import_module("pyarrow")
         for part in self.parts:
             features = self.make(part)
             arrays = [
                 arrow.array(each.values(features.columns), self.schema.field(name).type, from_pandas=True)
                 for name, each in self.columns.items()
             ]
-            arrays.append(arrow.array(shapely.to_wkb(features.shapes, flavor="iso"), arrow.binary()))
+            shapes = [arrow.array(each, arrow.binary()) for each in features.encoded()]
+            arrays.append(arrow.chunked_array(shapes, arrow.binary()))
             yield arrow.Table.from_arrays(arrays, schema=self.schema)
 
     def to_parquet(self, place: Path) -> None:
