@@ -82,7 +82,7 @@ def source_of(ending: str, folder: Path) -> Path:
     }
     kind, _, packed = ending.partition(" ")
     if kind in FOLDERS:
-        count = 1500 if kind in ("related", "boxes") else 300
+        count = {"related": 1500, "boxes": 1500, "meshes": 150}.get(kind, 300)
         return precomputed(folder / "in.precomputed", kind, count, sharded=packed == "in shards")
     return makers.get(ending, lambda path: las(path, 3000))(folder / f"in.{ending}")
 
