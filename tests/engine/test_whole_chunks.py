@@ -160,8 +160,8 @@ def test_what_a_signal_raises_stops_a_large_shard(tmp_path: Path, sets: list[str
 
     old = signal.signal(signal.SIGALRM, stop)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.001)
         with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
             a[...] = values
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
