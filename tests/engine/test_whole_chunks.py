@@ -158,11 +158,14 @@ def test_what_a_signal_raises_stops_a_large_shard(tmp_path: Path, sets: list[str
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
+    def write() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        a[...] = values
+
     old = signal.signal(signal.SIGALRM, stop)
     try:
         with pytest.raises(KeyboardInterrupt):
-            signal.setitimer(signal.ITIMER_REAL, 0.001)
-            a[...] = values
+            write()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
