@@ -240,6 +240,9 @@ impl<'a> Encode<'a> {
         for (shard, file) in files.iter().enumerate() {
             let mut put = Put::Left;
             failures.watch(shard, || {
+                if !go_on() {
+                    return Ok(());
+                }
                 put = self.put_shard(shard, shards, file, &mut space, |file, jobs, start, _| {
                     self.stream(file, jobs, start, &go_on)
                 })?;

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -150,28 +150,46 @@ def test_a_large_shard_is_written_while_it_is_encoded(form: str, tmp_path: Path,
     assert files(tmp_path / "a") == []
 
 
+def raise_at_alarm(write: Callable[[], None]) -> None:
+    """``write``, a millisecond after whose beginning a handler of signals raises."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def begin() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        write()
+
+    old = signal.signal(signal.SIGALRM, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            begin()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+
 def test_what_a_signal_raises_stops_a_large_shard(tmp_path: Path, sets: list[str]) -> None:
     a, values = create_large(tmp_path / "a", "zstd")
     a[0, 0] = 7
     before = (tmp_path / "a/c/0/0").read_bytes()
 
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    def write() -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0.001)
-        a[...] = values
-
-    old = signal.signal(signal.SIGALRM, stop)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            write()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
+    raise_at_alarm(lambda: a.__setitem__(..., values))
     assert (tmp_path / "a/c/0/0").read_bytes() == before
     assert not list((tmp_path / "a").rglob(".zardine-*"))
     assert (a[0, 0], a[5, 5]) == (7, 0)
+
+
+@pytest.mark.parametrize("compressors", [None, ()], ids=["with checksums", "as it lies in memory"])
+def test_what_a_signal_raises_stops_the_shards_after_it(compressors: Any, tmp_path: Path, sets: list[str]) -> None:
+    options: dict[str, Any] = {"chunks": (100, 1000), "shards": (1000, 1000), "compressors": compressors}
+    a = zardine.create_array(tmp_path / "a", shape=(40_000, 1000), dtype="i4", **options)
+    values = np.ones(a.shape, a.dtype)
+    with zardine.config.set({"window_bytes": 2**20}):
+        raise_at_alarm(lambda: a.__setitem__(..., values))
+    assert len(files(tmp_path / "a")) < 20
+    assert not list((tmp_path / "a").rglob(".zardine-*"))
+    assert sets == []
 
 
 def test_shards_that_are_not_whole_keep_the_rest(tmp_path: Path, sets: list[str]) -> None:

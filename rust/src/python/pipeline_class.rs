@@ -202,12 +202,13 @@ impl PyPipeline {
     ) -> PyResult<(Bound<'py, PyBytes>, Failures)> {
         let how = How { write_empty, threads, head: 0 };
         let signal = Mutex::new(None);
-        let go_on = || match Python::attach(|py| py.check_signals()) {
-            Ok(()) => true,
-            Err(raised) => {
-                *signal.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(raised);
-                false
+        // once a handler has raised, for good: the signal is not there any more when it is asked for again
+        let go_on = || {
+            let mut signal = signal.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            if signal.is_none() {
+                *signal = Python::attach(|py| py.check_signals()).err();
             }
+            signal.is_none()
         };
         let work = |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| match shards {
             Some(shards) if one_by_one => call.run_into_one_by_one(files, shards, go_on),
