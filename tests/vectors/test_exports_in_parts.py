@@ -350,3 +350,11 @@ def test_types_of_samples_that_are_too_large(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="types of samples are whole numbers"):
         export_vectors(path, target)
     assert not target.exists()
+
+
+def test_an_attribute_of_faces_may_have_any_name(tmp_path: Path) -> None:
+    mesh = vectors.Mesh(np.eye(3, dtype="f4"), np.array([[0, 1, 2]]), {}, {"f0": np.array([7])})
+    vectors.write(tmp_path / "a.zv", mesh)
+    vectors.export_vectors(tmp_path / "a.zv", tmp_path / "a.ply")
+    vectors.import_vectors(tmp_path / "a.ply", tmp_path / "b.zv")
+    assert vectors.open(tmp_path / "b.zv").read().face_attributes["f0"].tolist() == [7]

@@ -186,17 +186,21 @@ def _points_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
             file.write(_packed(row, part.positions, {name: columns[name] for name in kinds}))
 
 
+_COUNT: Final = "how many corners"
+"""Of a face: a name that no attribute in a PLY file has, which are one word."""
+
+
 def _write_ply(file: BinaryIO, parts: Iterable[Mesh], vertices: int, count: int, kinds: Kinds, of_faces: Kinds) -> None:
     """Positions are float32. Triangles come after all vertices."""
     row = _row(np.dtype(np.float32), kinds)
-    corners = np.dtype([("", "u1"), ("vertex_indices", "<i4", 3), *of_faces.items()])
+    corners = np.dtype([(_COUNT, "u1"), ("vertex_indices", "<i4", 3), *of_faces.items()])
     words = ["property list uchar int vertex_indices", *_properties(of_faces)]
     faces = Spool()
     file.write(_ply_header(_ply_element("vertex", vertices, row), [f"element face {count}", *words]))
     for piece in _pieces(parts):
         file.write(_packed(row, piece.positions, {name: piece.columns[name] for name in kinds}))
         rows = np.empty(len(piece.faces), corners)
-        rows[corners.names[0]] = 3  # type: ignore[index]
+        rows[_COUNT] = 3
         rows["vertex_indices"] = piece.faces
         for name in of_faces:
             rows[name] = piece.of_faces[name]

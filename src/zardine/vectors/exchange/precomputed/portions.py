@@ -100,16 +100,18 @@ class Asked:
         return self.index.key
 
     def values(self, folder: Folder) -> Iterator[tuple[str, BytesLike]]:
-        found = folder.each(lambda name: folder.value(self.index, int(name), name), self.names)
-        return ((name, value) for name, value in zip(self.names, found, strict=True) if value is not None)
+        return ((name, value) for name, value in self._found(folder) if value is not None)
 
     def all_values(self, folder: Folder) -> Iterator[tuple[str, BytesLike]]:
         """Yield the same. Raises :class:`~zardine.errors.CorruptionError` for one that is missing."""
-        found = folder.each(lambda name: folder.value(self.index, int(name), name), self.names)
-        for name, value in zip(self.names, found, strict=True):
+        for name, value in self._found(folder):
             if value is None:
                 raise CorruptionError(f"annotation {name} of {folder} is missing in {self.index.key}")
             yield name, value
+
+    def _found(self, folder: Folder) -> Iterator[tuple[str, BytesLike | None]]:
+        found = folder.each(lambda name: folder.value(self.index, int(name), name), self.names)
+        return zip(self.names, found, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
