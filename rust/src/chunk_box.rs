@@ -1,5 +1,7 @@
 //! A box of elements across chunks of one shape, which lie in objects of one shape: its axes, and its jobs.
 
+use std::ops::RangeInclusive;
+
 use crate::axis_rows::AxisRows;
 use crate::job_table::JobTable;
 use crate::shared_integers::{SharedIntegers, read};
@@ -26,19 +28,25 @@ pub enum ObjectTable<'a> {
 }
 
 impl BoxAxis {
-    /// For each chunk that the box touches: the number of its object, counted from the first that is touched, and the
-    /// rows of the index that it adds.
-    fn chunks(&self) -> Result<Vec<(usize, usize)>, String> {
+    /// The chunks that the box touches.
+    fn numbers(&self) -> Result<RangeInclusive<usize>, String> {
         if self.chunk == 0 || self.per_object == 0 {
             return Err("chunks without elements, or objects without chunks".into());
         }
         let last = self.first.checked_add(self.count.saturating_sub(1)).ok_or("a box beyond all arrays")?;
-        let first = self.first / self.chunk;
+        Ok(self.first / self.chunk..=last / self.chunk)
+    }
+
+    /// For each of them the number of its object, counted from the first that is touched, and the rows of the index that
+    /// it adds.
+    fn chunks(&self) -> Result<Vec<(usize, usize)>, String> {
+        let numbers = self.numbers()?;
+        let first = numbers.start() / self.per_object;
         let place = |chunk: usize| {
             let row = (chunk % self.per_object).checked_mul(self.stride).ok_or("an index with too many rows")?;
-            Ok((chunk / self.per_object - first / self.per_object, row))
+            Ok((chunk / self.per_object - first, row))
         };
-        (first..=last / self.chunk).map(place).collect()
+        numbers.map(place).collect()
     }
 }
 
@@ -50,58 +58,126 @@ pub fn plan_box(
     most: i64,
     missing: bool,
 ) -> Result<Option<(Vec<AxisRows>, JobTable)>, String> {
-    // first of all axes: where one is empty the others may have any number of elements
-    if axes.iter().any(|axis| axis.count == 0) {
-        return Err("an empty box".into());
+    let touched = Touched::by(axes)?;
+    if touched.objects != Some(objects.len()) {
+        return Err(format!("{} objects for a box that touches {:?}", objects.len(), touched.objects));
     }
-    let chunks: Vec<Vec<(usize, usize)>> = axes.iter().map(BoxAxis::chunks).collect::<Result<_, _>>()?;
-    let rows = axes.iter().map(|axis| AxisRows::regular(axis.chunk, axis.first, axis.count));
-    let rows: Vec<AxisRows> = rows.collect::<Result<_, _>>()?;
-    let widths: Vec<usize> = chunks.iter().map(|axis| axis.last().map_or(0, |last| last.0 + 1)).collect();
-    let touched = widths.iter().try_fold(1usize, |product, &width| product.checked_mul(width));
-    if touched != Some(objects.len()) {
-        return Err(format!("{} objects for a box that touches {touched:?}", objects.len()));
-    }
-    // in the order of objects, and in that of their chunks: so near ones are read together
     let mut jobs = Vec::new();
-    for (number, table) in objects.iter().enumerate() {
-        let mut rest = number;
-        let mut ranges = vec![0..0; axes.len()];
-        for ((range, chunks), width) in ranges.iter_mut().zip(&chunks).zip(&widths).rev() {
-            let object = rest % width;
-            rest /= width;
-            let low = chunks.partition_point(|chunk| chunk.0 < object);
-            *range = low..chunks.partition_point(|chunk| chunk.0 <= object);
-        }
-        let mut at: Vec<usize> = ranges.iter().map(|range| range.start).collect();
-        'chunks: loop {
-            let row = at.iter().zip(&chunks).try_fold(0usize, |row, (&at, chunks)| row.checked_add(chunks[at].1));
-            let row = row.ok_or("an index with too many rows")?;
-            let (offset, length) = match table {
-                ObjectTable::Whole(length) => (0, *length),
-                ObjectTable::Index(offsets, lengths) => {
-                    let (Some(offset), Some(length)) = (offsets.get(row), lengths.get(row)) else {
-                        return Err(format!("an index of {} rows has none of number {row}", offsets.len()));
-                    };
-                    (read(offset), read(length))
-                }
-            };
-            if length > most || (length == -1 && !missing) {
-                return Ok(None);
+    let complete = touched.each_chunk(|number, row, at| {
+        let (offset, length) = match &objects[number] {
+            ObjectTable::Whole(length) => (0, *length),
+            ObjectTable::Index(offsets, lengths) => {
+                let (Some(offset), Some(length)) = (offsets.get(row), lengths.get(row)) else {
+                    return Err(format!("an index of {} rows has none of number {row}", offsets.len()));
+                };
+                (read(offset), read(length))
             }
-            jobs.extend([number as i64, offset, length]);
-            jobs.extend(at.iter().map(|&at| at as i64));
-            for axis in (0..at.len()).rev() {
-                at[axis] += 1;
-                if at[axis] < ranges[axis].end {
-                    continue 'chunks;
-                }
-                at[axis] = ranges[axis].start;
-            }
-            break;
+        };
+        if length > most || (length == -1 && !missing) {
+            return Ok(false);
         }
+        jobs.extend([number as i64, offset, length]);
+        jobs.extend(at.iter().map(|&at| at as i64));
+        Ok(true)
+    })?;
+    Ok(if complete { Some((touched.rows, JobTable::new(jobs, 3, axes.len())?)) } else { None })
+}
+
+/// A box that is written: its axes, its jobs, one after the other for each object, where those of each begin and end, and
+/// the row of each in the index of its object.
+pub struct NewBox {
+    pub axes: Vec<AxisRows>,
+    pub jobs: JobTable,
+    pub bounds: Vec<i64>,
+    pub rows: Vec<i64>,
+}
+
+/// Chunks that a box touches at most that is written.
+const MOST_CHUNKS: usize = 1 << 20;
+
+/// What a box needs that is written into so many objects: all that it touches.
+pub fn plan_new_box(axes: &[BoxAxis], objects: usize) -> Result<NewBox, String> {
+    let mut chunks = 1usize;
+    for axis in axes {
+        let numbers = axis.numbers()?;
+        chunks = chunks.saturating_mul((numbers.end() - numbers.start()).saturating_add(1));
     }
-    Ok(Some((rows, JobTable::new(jobs, 3, axes.len())?)))
+    if chunks > MOST_CHUNKS {
+        return Err(format!("a box of {chunks} chunks"));
+    }
+    let touched = Touched::by(axes)?;
+    if touched.objects != Some(objects) {
+        return Err(format!("{objects} objects for a box that touches {:?}", touched.objects));
+    }
+    let (mut jobs, mut bounds, mut rows) = (Vec::new(), vec![0; objects + 1], Vec::new());
+    touched.each_chunk(|number, row, at| {
+        rows.push(i64::try_from(row).map_err(|_| "an index with too many rows")?);
+        bounds[number + 1] = rows.len() as i64;
+        jobs.extend(at.iter().map(|&at| at as i64));
+        Ok(true)
+    })?;
+    let jobs = if axes.is_empty() { JobTable::empty_rows(objects) } else { JobTable::new(jobs, 0, axes.len())? };
+    Ok(NewBox { axes: touched.rows, jobs, bounds, rows })
+}
+
+/// The chunks that a box touches.
+struct Touched {
+    rows: Vec<AxisRows>,
+    /// Of each axis: see `BoxAxis::chunks`.
+    chunks: Vec<Vec<(usize, usize)>>,
+    /// Objects along each axis.
+    widths: Vec<usize>,
+    /// All of them; nothing where there are more than can be counted.
+    objects: Option<usize>,
+}
+
+impl Touched {
+    fn by(axes: &[BoxAxis]) -> Result<Self, String> {
+        // first of all axes: where one is empty the others may have any number of elements
+        if axes.iter().any(|axis| axis.count == 0) {
+            return Err("an empty box".into());
+        }
+        let chunks: Vec<Vec<(usize, usize)>> = axes.iter().map(BoxAxis::chunks).collect::<Result<_, _>>()?;
+        let rows = axes.iter().map(|axis| AxisRows::regular(axis.chunk, axis.first, axis.count));
+        let rows = rows.collect::<Result<_, _>>()?;
+        let widths: Vec<usize> = chunks.iter().map(|axis| axis.last().map_or(0, |last| last.0 + 1)).collect();
+        let objects = widths.iter().try_fold(1usize, |product, &width| product.checked_mul(width));
+        Ok(Touched { rows, chunks, widths, objects })
+    }
+
+    /// Call `visit` with object, row in its index and rows of the axes of each chunk: in the order of objects, and in that
+    /// of their chunks, so that near ones are read together. It stops, with `false`, where that says so.
+    fn each_chunk(
+        &self,
+        mut visit: impl FnMut(usize, usize, &[usize]) -> Result<bool, String>,
+    ) -> Result<bool, String> {
+        for number in 0..self.objects.unwrap_or(0) {
+            let mut rest = number;
+            let mut ranges = vec![0..0; self.chunks.len()];
+            for ((range, chunks), width) in ranges.iter_mut().zip(&self.chunks).zip(&self.widths).rev() {
+                let object = rest % width;
+                rest /= width;
+                let low = chunks.partition_point(|chunk| chunk.0 < object);
+                *range = low..chunks.partition_point(|chunk| chunk.0 <= object);
+            }
+            let mut at: Vec<usize> = ranges.iter().map(|range| range.start).collect();
+            'chunks: loop {
+                let row = at.iter().zip(&self.chunks).try_fold(0usize, |row, (&at, axis)| row.checked_add(axis[at].1));
+                if !visit(number, row.ok_or("an index with too many rows")?, &at)? {
+                    return Ok(false);
+                }
+                for axis in (0..at.len()).rev() {
+                    at[axis] += 1;
+                    if at[axis] < ranges[axis].end {
+                        continue 'chunks;
+                    }
+                    at[axis] = ranges[axis].start;
+                }
+                break;
+            }
+        }
+        Ok(true)
+    }
 }
 
 #[cfg(test)]
@@ -140,6 +216,23 @@ mod tests {
         assert_eq!((row(1, 0), row(1, 1)), ((5, 2, 3, 0), (5, 0, 3, 3)));
         assert!(plan_box(&axes, &[table(), table(), table(), table()], 5, true).unwrap().is_none());
         assert!(plan_box(&axes, &[table(), table()], 6, true).is_err());
+    }
+
+    #[test]
+    fn what_is_written_is_told_by_objects() {
+        let axes = [axis(4, 2, 3, 6, 4), axis(5, 3, 1, 12, 6)];
+        let found = plan_new_box(&axes, 4).unwrap();
+        let jobs: Vec<_> = (0..found.jobs.len()).map(|job| found.jobs.rows(job).to_vec()).collect();
+        assert_eq!(jobs, [[0, 0], [0, 1], [1, 0], [1, 1]]);
+        assert_eq!((found.bounds, found.rows), (vec![0, 1, 2, 3, 4], vec![5, 3, 2, 0]));
+        let found = plan_new_box(&[axis(4, 2, 3, 0, 8), axis(5, 3, 1, 4, 7)], 1).unwrap();
+        assert_eq!((found.bounds, found.rows), (vec![0, 6], vec![0, 1, 2, 3, 4, 5]));
+        assert!(plan_new_box(&axes, 3).is_err());
+        assert!(plan_new_box(&[axis(4, 2, 1, 0, 0)], 1).is_err());
+        assert!(plan_new_box(&[axis(1, 1, 0, 0, usize::MAX), axis(4, 1, 0, 0, usize::MAX)], 1).is_err());
+        assert!(plan_new_box(&[axis(1, usize::MAX, 1, 0, MOST_CHUNKS + 1)], 1).is_err());
+        let found = plan_new_box(&[], 1).unwrap();
+        assert_eq!((found.jobs.len(), found.bounds), (1, vec![0, 1]));
     }
 
     #[test]

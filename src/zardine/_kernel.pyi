@@ -207,6 +207,26 @@ class Pipeline:
         length of each chunk as native int64 (-1: not stored). A file is not replaced that has another name or a record.
         """
 
+    def change_box(
+        self,
+        values: Buffer,
+        grid: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
+        first: tuple[int, ...],
+        *,
+        write_empty: bool,
+        threads: int,
+        files: Sequence[tuple[int, bytes, bytes, bytes, bool]],
+        most: int,
+        shard: tuple[int, bool, bool] | None = None,
+    ) -> list[tuple[int | None, tuple[int, int, int, int], bytes, bytes] | None]:
+        """As :meth:`change_files`, for a box of elements of chunks of one shape; what it gives without the failures.
+
+        The box begins at ``first`` and is as large as ``values``. ``grid`` as for :meth:`decode_box`. ``files`` are
+        those of the objects that it touches, in C order. ``shard``: the number of rows of an index, whether it lies in
+        front of the chunks, and whether a checksum is behind it; ``None`` where objects are chunks. A box of more than
+        2**20 chunks is refused.
+        """
+
 def block_of_elements(
     selection: object, shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[slice | int, ...] | None] | None:

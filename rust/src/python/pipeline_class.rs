@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 
 use crate::axis_rows::AxisRows;
-use crate::chunk_box::{BoxAxis, plan_box};
+use crate::chunk_box::{BoxAxis, NewBox, plan_box, plan_new_box};
 use crate::decode::Decode;
 use crate::encode::{Changed, Encode, How};
 use crate::job_table::JobTable;
@@ -31,6 +31,8 @@ pub struct PyPipeline(Pipeline);
 /// The file before, which is still open; inode, size and times of the new one; offsets and lengths of its chunks.
 type ChangedFile<'py> = (Option<RawFd>, (u64, u64, i64, i64), Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Failures);
+/// Of each axis the length of a chunk, the chunks of an object, and the rows of its index from one to the next.
+type Grid = (Vec<usize>, Vec<usize>, Vec<usize>);
 /// Failures as Python has them.
 type Failures = Vec<(usize, String)>;
 
@@ -117,7 +119,7 @@ impl PyPipeline {
         py: Python<'_>,
         sources: &Bound<'_, PyAny>,
         tables: &Bound<'_, PySequence>,
-        grid: (Vec<usize>, Vec<usize>, Vec<usize>),
+        grid: Grid,
         first: Vec<usize>,
         out: &Bound<'_, PyAny>,
         limits: (i64, bool),
@@ -125,21 +127,9 @@ impl PyPipeline {
     ) -> PyResult<Option<String>> {
         let pipeline = &self.0;
         let ndim = self.ndim(first.len())?;
-        let (chunks, per_object, strides) = grid;
-        if [chunks.len(), per_object.len(), strides.len()] != [ndim; 3] {
-            return Err(invalid(format!("a grid of other than {ndim} axes")));
-        }
         let out = Buffer::of(out, true)?;
         let memory = out.strided_output(pipeline.item(), ndim)?;
-        let axes: Vec<BoxAxis> = (0..ndim)
-            .map(|axis| BoxAxis {
-                chunk: chunks[axis],
-                per_object: per_object[axis],
-                stride: strides[axis],
-                first: first[axis],
-                count: memory.shape()[axis],
-            })
-            .collect();
+        let axes = box_axes(&grid, &first, memory.shape())?;
         let tables = Tables::of(tables)?;
         let Some((axes, jobs)) = plan_box(&axes, &tables.objects()?, limits.0, limits.1).map_err(invalid)? else {
             return Ok(Some("a chunk that is too long, or not stored".into()));
@@ -241,15 +231,43 @@ impl PyPipeline {
         let work =
             |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| call.run_changes(files, shards, most);
         let (changed, failures) = self.for_files(py, (values, jobs, axes), how, files, shards, work)?;
-        let changed = changed.into_iter().map(|each| {
-            each.map(|Changed { status, entries, old }| {
-                let status = (status.ino(), status.size(), nanoseconds(&status, false), nanoseconds(&status, true));
-                let column = |of: fn(&Entry) -> u64| words(py, entries.len(), entries.iter().map(of));
-                Ok((old, status, column(|entry| entry.offset)?, column(|entry| entry.length)?))
-            })
-            .transpose()
-        });
-        Ok((changed.collect::<PyResult<_>>()?, noticed(failures)?))
+        Ok((told(py, changed)?, noticed(failures)?))
+    }
+
+    /// As `change_files`, for the box of elements of chunks of one shape that begins at `first` and is as large as `values`.
+    #[pyo3(signature = (values, grid, first, *, write_empty, threads, files, most, shard=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn change_box<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Bound<'py, PyAny>,
+        grid: Grid,
+        first: Vec<usize>,
+        write_empty: bool,
+        threads: usize,
+        files: &Bound<'py, PySequence>,
+        most: u64,
+        shard: Option<(usize, bool, bool)>,
+    ) -> PyResult<Vec<Option<ChangedFile<'py>>>> {
+        let pipeline = &self.0;
+        let ndim = self.ndim(first.len())?;
+        let values = Buffer::of(values, false)?;
+        let memory = values.strided(pipeline.item(), ndim)?;
+        let files = arguments::new_files(files)?;
+        let axes = box_axes(&grid, &first, memory.shape())?;
+        let NewBox { axes, jobs, bounds, rows } = plan_new_box(&axes, files.len()).map_err(invalid)?;
+        let table = |(count, at_start, has_checksum)| {
+            ShardTable::new(&bounds, &rows, count, (at_start, has_checksum), rows.len()).map_err(invalid)
+        };
+        let shards = shard.map(table).transpose()?;
+        if shards.is_none() && jobs.len() != files.len() {
+            return Err(invalid(format!("{} files for {} chunks", files.len(), jobs.len())));
+        }
+        let how = How { write_empty, threads, head: 0 };
+        let call = Encode::new(pipeline, &[], &memory, &jobs, &axes, how).map_err(invalid)?;
+        let (changed, failures) = guarded(py, || call.run_changes(&files, shards.as_ref(), most))?;
+        noticed(failures)?;
+        told(py, changed)
     }
 
     #[pyo3(signature = (values, jobs, axes, *, write_empty, head, tail, threads, sources=None))]
@@ -338,6 +356,32 @@ impl PyPipeline {
         }
         Ok(ndim)
     }
+}
+
+/// What Python is told of files that were changed.
+fn told<'py>(py: Python<'py>, changed: Vec<Option<Changed>>) -> PyResult<Vec<Option<ChangedFile<'py>>>> {
+    let each = |Changed { status, entries, old }: Changed| {
+        let status = (status.ino(), status.size(), nanoseconds(&status, false), nanoseconds(&status, true));
+        let column = |of: fn(&Entry) -> u64| words(py, entries.len(), entries.iter().map(of));
+        Ok((old, status, column(|entry| entry.offset)?, column(|entry| entry.length)?))
+    };
+    changed.into_iter().map(|changed| changed.map(each).transpose()).collect()
+}
+
+/// The axes of a box of elements of `shape` that begins at `first`.
+fn box_axes((chunks, per_object, strides): &Grid, first: &[usize], shape: &[usize]) -> PyResult<Vec<BoxAxis>> {
+    let ndim = first.len();
+    if [chunks.len(), per_object.len(), strides.len()] != [ndim; 3] {
+        return Err(invalid(format!("a grid of other than {ndim} axes")));
+    }
+    let axis = |axis: usize| BoxAxis {
+        chunk: chunks[axis],
+        per_object: per_object[axis],
+        stride: strides[axis],
+        first: first[axis],
+        count: shape[axis],
+    };
+    Ok((0..ndim).map(axis).collect())
 }
 
 fn job_table(jobs: &Bound<'_, PyAny>, fixed: usize, axes: usize) -> PyResult<JobTable> {

@@ -48,14 +48,14 @@ def change_files(
     ``settled`` are the versions that some objects must have still, by their keys: those are given.
     """
     chunks = handle.layout.blocks
-    if chunks is None or isinstance(plan, PointPlan) or not _is_usual(handle, chunks):
+    if chunks is None or isinstance(plan, PointPlan) or not is_usual(handle, chunks):
         return parts
     threads = thread_count()
     most = min(_SMALL if plan.object_count >= threads else _ALONE, window_bytes() // (2 * threads))
     return _others(handle, chunks, plan, parts, values.view(chunks.opaque), settled, most)
 
 
-def _is_usual(handle: ArrayHandle, chunks: Blocks) -> bool:
+def is_usual(handle: ArrayHandle, chunks: Blocks) -> bool:
     """Whether objects are changed by reading and writing them whole, and the kernel knows their form."""
     layout, config = handle.layout, handle.config
     if layout.pipeline is None or not handle.watched or chunks.chain.most_for_kernel() < 0:
@@ -118,18 +118,21 @@ def _change(
             most=chunks.chain.most_for_kernel(),
             shards=shards,
         )
-    left = []
-    for (part, key), done in zip(wanted, changed, strict=True):
-        if done is None:
-            left.append(part)
-            continue
-        old, status, offsets, lengths = done
-        if old is not None:
-            close_late(old)
-        if shard is not None:
-            index = ShardIndex(np.frombuffer(offsets, np.int64), np.frombuffer(lengths, np.int64))
-            INDEXES.put(handle.cache_space, key, KnownIndex(index, version_from(*status)))
-    return left
+    shares = zip(wanted, changed, strict=True)
+    return [part for (part, key), done in shares if not note_changed(handle, key, done)]
 
 
-__all__ = ["change_files"]
+def note_changed(handle: ArrayHandle, key: str, done: Any) -> bool:
+    """Note what the kernel says of a file that it was to change; whether it has changed it."""
+    if done is None:
+        return False
+    old, status, offsets, lengths = done
+    if old is not None:
+        close_late(old)
+    if handle.layout.sharding is not None:
+        index = ShardIndex(np.frombuffer(offsets, np.int64), np.frombuffer(lengths, np.int64))
+        INDEXES.put(handle.cache_space, key, KnownIndex(index, version_from(*status)))
+    return True
+
+
+__all__ = ["change_files", "is_usual", "note_changed"]

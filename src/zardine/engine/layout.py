@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -189,6 +190,23 @@ class Blocks:
             first.append(begin)
             row += local * stride
         return tuple(objects), row, tuple(first)
+
+    def count(self, block: Block) -> int:
+        """Return how many chunks a block touches."""
+        axes = zip(block.starts, block.counts, self.shape, strict=True)
+        return prod([(start + count - 1) // size - start // size + 1 for start, count, size in axes])
+
+    def objects(self, block: Block, most: int) -> list[tuple[int, ...]] | None:
+        """Return the coordinates of all objects that a block touches, in C order; ``None`` for more than ``most``."""
+        ranges, count = [], 1
+        axes = zip(block.starts, block.counts, self.shape, self.per_object, strict=True)
+        for start, length, size, ratio in axes:
+            touched = range(start // (size * ratio), (start + length - 1) // (size * ratio) + 1)
+            count *= len(touched)
+            if count > most:
+                return None
+            ranges.append(touched)
+        return list(product(*ranges))
 
     def plan(
         self,

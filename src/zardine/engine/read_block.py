@@ -6,7 +6,6 @@ kept, or of what one request gives. Whatever is unusual or wrong is left to :mod
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -69,15 +68,10 @@ def _read_files(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
     layout, store = handle.layout, handle.store
     if handle.chunk_cache is not None or not store.gives_files:
         return None
-    ranges, count = [], 1
-    axes = zip(block.starts, block.counts, chunks.shape, chunks.per_object, strict=True)
-    for start, length, size, ratio in axes:
-        touched = range(start // (size * ratio), (start + length - 1) // (size * ratio) + 1)
-        count *= len(touched)
-        if count > _MOST_FILES:
-            return None
-        ranges.append(touched)
-    keys = [handle.key(coordinates) for coordinates in product(*ranges)]
+    touched = chunks.objects(block, _MOST_FILES)
+    if touched is None:
+        return None
+    keys = list(map(handle.key, touched))
     try:
         files = store.kept_files(keys)
         if files is None:

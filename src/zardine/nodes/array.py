@@ -32,12 +32,14 @@ from zardine.engine.opened import opened_before, remember_opened
 from zardine.engine.read_block import read_block
 from zardine.engine.stored import data_version
 from zardine.engine.write import check_strategy, write_plan
+from zardine.engine.write_block import write_block
 from zardine.engine.write_buffer import WriteBuffer
 from zardine.errors import ConditionFailedError, MetadataError, ReadOnlyError, SelectionError, UnsupportedError
 from zardine.hierarchy.consolidated import Consolidated
 from zardine.hierarchy.find import describe, document_key, load_array
 from zardine.hierarchy.place import find_place, same_place
 from zardine.hierarchy.update import StoredNode, stored_node, update_node
+from zardine.indexing.block import Block
 from zardine.indexing.parse import (
     parse_any,
     parse_basic,
@@ -64,7 +66,7 @@ from zardine.nodes.buffered import (
     write_buffered,
 )
 from zardine.nodes.display import ArrayInfo, array_html, describe_array
-from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_for_append, plan_box, take_back, with_shape
+from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_for_append, plan_block, take_back, with_shape
 from zardine.nodes.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.public_names import public
 from zardine.stores.attempts import attempts
@@ -306,13 +308,13 @@ class Array(StoredFacts):
         layout = handle.layout
         chunks, shape = layout.blocks, layout.metadata.shape
         block = None if chunks is None or handle.buffer is not None else parse_block_of_elements(selection, shape)
-        plan = None if chunks is None or block is None else chunks.plan(block, shape)
-        if chunks is not None and block is not None and plan is not None:
+        if chunks is not None and block is not None:
             self._check_writable()
             values = broadcast_values(
                 self._cast(value, chunks.dtype), block.counts if block.dropped is None else block.shape
-            )
-            write_plan(handle, plan, values.reshape(block.counts))
+            ).reshape(block.counts)
+            if not write_block(handle, block, values):
+                write_plan(handle, plan_block(handle, block), values)
             return
         fields, selection = split_fields(selection)
         self._set(parse_any(selection, self.shape), value, fields)
@@ -415,10 +417,10 @@ class Array(StoredFacts):
                 handle = self._handle.with_shape(grown)
                 direct = handle if handle.buffer is None else replace(handle, buffer=None)
                 starts = [old[i] if i == axis % self.ndim else 0 for i in range(self.ndim)]
-                plan = plan_box(direct, tuple(starts), values.shape)
+                block = Block(tuple(starts), values.shape, None)
                 try:
-                    if exclusive:
-                        write_plan(direct, plan, values, growing=True)
+                    if exclusive and not (all(block.counts) and write_block(direct, block, values, growing=True)):
+                        write_plan(direct, plan_block(direct, block), values, growing=True)
                     _, version = stored.replaced_by(grown)
                 except ConditionFailedError:
                     if last:
@@ -436,7 +438,7 @@ class Array(StoredFacts):
                 self._keep_entry()
                 if not exclusive:
                     try:
-                        write_plan(direct, plan, values)
+                        write_plan(direct, plan_block(direct, block), values)
                     except UnsupportedError:  # nothing can be changed in part there: the place is given back
                         if self._stored().metadata.shape == grown.shape:
                             self.resize(old)

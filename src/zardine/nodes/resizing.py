@@ -38,16 +38,16 @@ def grown_for_append(shape: tuple[int, ...], data: tuple[int, ...], axis: int) -
     return (*shape[:axis], shape[axis] + data[axis], *shape[axis + 1 :])
 
 
-def plan_box(handle: ArrayHandle, starts: tuple[int, ...], counts: tuple[int, ...]) -> ChunkPlan:
-    """Return the plan of a box of elements in the array ``handle``."""
+def plan_block(handle: ArrayHandle, block: Block) -> ChunkPlan:
+    """Return the plan of a block of elements in the array ``handle``."""
     layout = handle.layout
     plan = None
-    if layout.blocks is not None and all(counts):
-        plan = layout.blocks.plan(Block(starts, counts, None), layout.metadata.shape)
+    if layout.blocks is not None and all(block.counts):
+        plan = layout.blocks.plan(block, layout.metadata.shape)
     if plan is not None:
         return plan
-    ends = [start + count for start, count in zip(starts, counts, strict=True)]
-    return plan_grid(box_of(list(zip(starts, ends, strict=True))), layout.grids)
+    ends = [start + count for start, count in zip(block.starts, block.counts, strict=True)]
+    return plan_grid(box_of(list(zip(block.starts, ends, strict=True))), layout.grids)
 
 
 def with_shape(metadata: ArrayMetadata, grid: ChunkGrid, shape: tuple[int, ...]) -> ArrayMetadata:
