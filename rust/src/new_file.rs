@@ -170,12 +170,15 @@ impl NewFile {
         if status.mode() != file.metadata()?.mode() {
             let _ = file.set_permissions(status.permissions());
         }
-        let _ = file.try_lock(); // so that nobody edits it, and leaves a record, before the old record is gone
-        self.rename()?;
-        if self.has_record() {
-            self.remove(&self.record);
+        let has_record = self.has_record(); // nobody makes one who has not locked the old file
+        if has_record {
+            let _ = file.try_lock(); // so that nobody edits it, and leaves a record, before the old record is gone
         }
-        let _ = file.unlock();
+        self.rename()?;
+        if has_record {
+            self.remove(&self.record);
+            let _ = file.unlock();
+        }
         Ok(true)
     }
 

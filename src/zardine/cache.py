@@ -71,6 +71,8 @@ class Cache(Generic[K, V]):
 
     def drop(self, key: K) -> V | None:
         """Forget the value of ``key``, and return it."""
+        if key not in self._entries:
+            return None
         with GUARD:
             entry = self._entries.pop(key, None)
             if entry is None:

@@ -118,13 +118,13 @@ class GridPlan:
             ranges[axis] = ranges[axis][:-1]
 
     def _parts(self, ranges: list[range]) -> Iterator[GridPart]:
-        for which in product(*ranges):
-            yield GridPart(
-                self,
-                tuple(int(group.objects[i]) for group, i in zip(self.groups, which, strict=True)),
-                tuple(int(group.bounds[i]) for group, i in zip(self.groups, which, strict=True)),
-                tuple(int(group.bounds[i + 1]) for group, i in zip(self.groups, which, strict=True)),
-            )
+        axes = []
+        for group, which in zip(self.groups, ranges, strict=True):
+            objects, bounds = group.objects.tolist(), group.bounds.tolist()
+            axes.append([(objects[i], bounds[i], bounds[i + 1]) for i in which])
+        for part in product(*axes):
+            coordinates, low, high = zip(*part, strict=True) if part else ((), (), ())
+            yield GridPart(self, coordinates, low, high)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final, Self
@@ -41,6 +41,17 @@ def temporary_name() -> str:
 def edit_record_name(name: str) -> str:
     """Return the name of the record beside the file ``name``."""
     return f"{_EDIT}{name}{_END}"
+
+
+def names_beside(names: Sequence[str]) -> tuple[list[bytes], list[bytes], list[bytes]]:
+    """Return file names as the system has them, of each a new temporary name, and that of its record."""
+    if not names:
+        return [], [], []
+    encoded = os.fsencode("\0".join(names)).split(b"\0")  # all at once; no name has a NUL
+    start, edit, end = START.encode(), _EDIT.encode(), _END.encode()
+    random = os.urandom(8 * len(names)).hex().encode()
+    temporary = [start + random[at : at + 16] + end for at in range(0, len(random), 16)]
+    return encoded, temporary, [edit + name + end for name in encoded]
 
 
 def edited_name(name: str) -> str | None:

@@ -36,7 +36,7 @@ from zardine.stores.base import (
 )
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
-from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, temporary_name
+from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, names_beside, temporary_name
 from zardine.stores.locks import DirectoryWriter, FileLock, is_locked, wait_for_writers
 from zardine.stores.open_files import (
     EditableFile,
@@ -487,18 +487,20 @@ class LocalStore(Store):
         """Where the files of ``keys`` go; ``None`` where to write one is more than that, or fails."""
         if type(self).set is not LocalStore.set or self._durable:  # a subclass wants to see what is written
             return None
-        files = []
+        directories, names = [], []
         for key in keys:
             check_file_key(key)
             self._changes(key)
             prefix, _, name = key.rpartition("/")
             try:
-                directory = self._base.open_below(prefix, opened, made)
-                names = map(os.fsencode, (name, temporary_name(), edit_record_name(name)))
-                files.append(NewFile(directory, *names))
-            except (OSError, ValueError, InvalidKeyError):  # which `set` puts into words
+                directories.append(self._base.open_below(prefix, opened, made))
+            except (OSError, InvalidKeyError):  # which `set` puts into words
                 return None
-        return files
+            names.append(name)
+        try:
+            return list(map(NewFile, directories, *names_beside(names)))
+        except ValueError:  # no name that the system can have
+            return None
 
     def _sees_changes(self) -> bool:
         """Whether a subclass wants to see what is read or locked."""
