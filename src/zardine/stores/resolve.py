@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
+from functools import lru_cache
 from inspect import iscoroutinefunction
 from typing import Any, Final, Literal, TypeAlias
 
@@ -128,7 +129,11 @@ def _directory(path: str, mode: Mode | None) -> Store:
         return _zip(path, mode)
     if not os.access(f"{path}/", os.F_OK) and os.path.isfile(path):  # the first call is the cheaper one
         raise StoreError(f"{path!r} is a file: a store is a directory")
-    return LocalStore(path)
+    return _known_directory(path) if os.path.isabs(path) else LocalStore(path)
+
+
+_known_directory: Final = lru_cache(maxsize=64)(LocalStore)
+"""Stores of absolute paths, which programs open again and again: nothing in them changes but what they remember."""
 
 
 def _zip(path: str, mode: Mode | None) -> Store:
