@@ -105,7 +105,7 @@ impl<'a> Decode<'a> {
         let unread = self.pipeline.steps().worth_own_read();
         let start = || Space { reading: ReadSpace::kept(), ..Space::default() };
         let states = batches.run(start, |space, range| {
-            let Space { reading: ReadSpace { read, chunk }, geometry, transfer } = space;
+            let Space { reading: ReadSpace { read, chunk, .. }, geometry, transfer } = space;
             fetch(self.sources, self.jobs, range, unread, read, |job, fetched| {
                 failures.watch(job, || self.job(job, fetched, chunk, geometry, transfer));
             });

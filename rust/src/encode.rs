@@ -118,6 +118,24 @@ struct Space {
     done: Vec<(usize, Chunk)>,
 }
 
+impl Space {
+    /// One with what earlier calls have left, memory for what is made, and nothing found yet.
+    fn with_memory<T>() -> (Space, Scratch, Vec<T>) {
+        let mut old = ReadSpace::kept();
+        let memory = std::mem::take(&mut old.made);
+        (Space { encoders: Encoders::kept(), old, ..Space::default() }, memory, Vec::new())
+    }
+
+    /// Leave what is worth it to later calls: encoders if this is the calling thread.
+    fn keep(mut self, memory: Scratch, is_caller: bool) {
+        self.old.made = memory;
+        self.old.keep();
+        if is_caller {
+            self.encoders.keep();
+        }
+    }
+}
+
 impl<'a> Encode<'a> {
     /// `jobs` of a column for the row of each axis, after those of what is stored of the chunk, if any are changed in
     /// part.
@@ -282,8 +300,7 @@ impl<'a> Encode<'a> {
             jobs.try_fold(FILE_BYTES, |size, job| size.checked_add(self.work(&mut geometry, job))).unwrap_or(usize::MAX)
         });
         let batches = Batches::new(sizes, self.how.threads);
-        let start = || (Space { encoders: Encoders::kept(), ..Space::default() }, Scratch::new(), Vec::new());
-        let states = batches.run(start, |(space, memory, found), range| {
+        let states = batches.run(Space::with_memory, |(space, memory, found), range| {
             for file in range {
                 failures.watch(file, || {
                     found.push((file, work(file, space, memory)?));
@@ -292,13 +309,11 @@ impl<'a> Encode<'a> {
             }
         });
         let mut all: Vec<Option<T>> = files.iter().map(|_| None).collect();
-        for (number, (space, _, found)) in states.into_iter().enumerate() {
+        for (number, (space, memory, found)) in states.into_iter().enumerate() {
             for (file, each) in found {
                 all[file] = Some(each);
             }
-            if number == 0 {
-                space.encoders.keep(); // of the calling thread
-            }
+            space.keep(memory, number == 0);
         }
         (all, failures.sorted())
     }
@@ -411,8 +426,7 @@ impl<'a> Encode<'a> {
         let batches = self.batches(jobs.clone(), self.how.threads);
         let turns = Turns::new(start as u64);
         let caller = thread::current().id();
-        let state = || (Space { encoders: Encoders::kept(), ..Space::default() }, Scratch::new(), Vec::new());
-        let states = batches.run(state, |(space, memory, found), range| {
+        let states = batches.run(Space::with_memory, |(space, memory, found), range| {
             let number = batches.number(range.start);
             let batch = jobs.start + range.start..jobs.start + range.end;
             let mut encoded = None;
@@ -444,11 +458,9 @@ impl<'a> Encode<'a> {
         }
         let Some(end) = turns.end() else { return Ok(Err(io::ErrorKind::Interrupted.into())) };
         let mut all = Vec::with_capacity(jobs.len());
-        for (number, (space, _, found)) in states.into_iter().enumerate() {
+        for (number, (space, memory, found)) in states.into_iter().enumerate() {
             all.extend(found);
-            if number == 0 {
-                space.encoders.keep(); // of the calling thread
-            }
+            space.keep(memory, number == 0);
         }
         Ok(Ok((all, end)))
     }

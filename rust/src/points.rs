@@ -152,7 +152,7 @@ impl<'a> DecodePoints<'a> {
         let unread = steps.worth_own_read().filter(|_| steps.outer_sums == 0 && steps.compressor.is_none());
         let start = || Space { reading: ReadSpace::kept(), ..Space::default() };
         let states = batches.run(start, |space, range| {
-            let Space { reading: ReadSpace { read, chunk }, geometry } = space;
+            let Space { reading: ReadSpace { read, chunk, .. }, geometry } = space;
             fetch(self.sources, self.jobs, range, unread, read, |job, fetched| {
                 failures.watch(job, || self.job(job, fetched, chunk, geometry));
             });
