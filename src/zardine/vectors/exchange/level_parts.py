@@ -113,7 +113,8 @@ class LevelParts(Generic[PartT]):
         return cast(PartT, self._select(ALL).read())
 
     def _select(self, attributes: Names) -> Selection:
-        return Selection(self._path, self._kind, **{**self._query, "attributes": attributes})
+        query: QueryOptions = {**self._query, "attributes": attributes}
+        return Selection(self._path, self._kind, **query)
 
     def check(self) -> None:
         """Raise :class:`~zardine.errors.ArrayChangedError` where somebody has changed the level."""

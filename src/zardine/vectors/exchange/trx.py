@@ -17,7 +17,7 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
-from zardine.vectors.exchange.level_parts import LevelParts, Plain, SeenLines
+from zardine.vectors.exchange.level_parts import OBJECT_ID, LevelParts, Plain, SeenLines
 from zardine.vectors.exchange.losses import (
     LINES,
     bounds_of_nothing,
@@ -29,14 +29,14 @@ from zardine.vectors.exchange.losses import (
     warn_kind,
     warn_names,
 )
+from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.streamlines import as_space
-from zardine.vectors.exchange.targets import writing
 from zardine.vectors.format.ragged import ranges, starts_of
 from zardine.vectors.inspecting import read_groups
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.outside import keeping, needing, warn
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Polylines
-from zardine.vectors.storing.spools import forget, mapped
+from zardine.vectors.storing.spools import Rows, forget
 from zardine.vectors.storing.store import VectorStore
 
 _PLACES = ("_offsets", "_lengths")
@@ -182,59 +182,65 @@ def _check(source: Path, positions: Any, starts: Ints, lengths: Ints, vertex: An
             raise DataError(f"{source}: {len(values)} values of {name!r} do not fit {count} streamlines")
 
 
-def trx_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
-    """Attributes of numbers are kept, and groups, called as their ``name`` says. Empty lines are left out."""
+def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Polylines]) -> dict[str, Any]:
+    """See which attributes and names of groups a file can have. Empty lines are left out."""
     with needing(target):
-        files: Any = import_module("trx.trx_file_memmap")
-        sequences: Any = import_module("nibabel.streamlines.array_sequence")
+        import_module("trx.trx_file_memmap")
     kept = ("vertex_attributes", "object_attributes", "group_attributes")
     warn_kind(check_store(path, target, level, LINES, kept, groups=True), "streamline", target)
-    parts, seen = LevelParts[Polylines](path, level, step, ways=3), SeenLines(Plain)  # the file is a way, too
     check_rank(parts.rank, target)
-    dtype = np.dtype(np.float32)
+    seen = SeenLines(Plain)
     for part in parts:
         seen.look(part)
-        dtype = part.positions.dtype
     groups = read_groups(path, level=level)
-    of_lines = _named(seen.of_lines(target), target)
-    vertex = _named({name: look.like for name, look in seen.of_vertices.found(target).items()}, target)
-    names = _names_of_groups(groups.attributes, len(groups.members), target)
-    space = _space_out(path, target)
+    found = {
+        "of_lines": _named(seen.of_lines(target), target),
+        "of_vertices": _named({name: look.like for name, look in seen.of_vertices.found(target).items()}, target),
+        "groups": _names_of_groups(groups.attributes, len(groups.members), target),
+    }
+    _space_out(path, target)
+    return {name: list(each) for name, each in found.items()}
+
+
+def _write(path: StoreLike, place: Path, parts: LevelParts[Polylines], layout: Mapping[str, Any]) -> None:
+    files: Any = import_module("trx.trx_file_memmap")
+    sequences: Any = import_module("nibabel.streamlines.array_sequence")
+    seen = SeenLines(Plain)
+    positions, columns = Rows(), {name: Rows() for name in layout["of_vertices"]}
+    for part in parts:
+        seen.look(part)
+        positions.add(part.positions)
+        for name, rows in columns.items():
+            rows.add(_as_numbers(part.attributes[name]))
+    with keeping():  # it was told before
+        of_lines, space = seen.of_lines(place), _space_out(path, place)
     order = np.argsort(seen.ids)
     ids = seen.ids[order]
     members = {
         name: order[np.searchsorted(ids, each[np.isin(each, ids)])].astype(np.uint32)
-        for name, each in zip(names, groups.members, strict=True)
+        for name, each in zip(layout["groups"], read_groups(path, level=parts.number).members, strict=True)
     }
     starts, total = starts_of(seen.lengths), int(seen.lengths.sum())
-    positions = mapped((total, 3), dtype)
-    columns = {name: mapped((total, *like.shape[1:]), like.dtype) for name, like in vertex.items()}
-    at = 0
-    for part in parts:
-        rows = slice(at, at + len(part.positions))
-        at = rows.stop
-        for place, values in (
-            (positions, part.positions),
-            *((columns[name], part.attributes[name]) for name in vertex),
-        ):
-            place[rows] = values
-            forget(place)
     offsets = starts[:-1].astype(np.uint64)
     trx = files.TrxFile(nb_vertices=total, nb_streamlines=len(ids))
     try:
-        trx.streamlines = _sequence(sequences, positions, offsets, seen.lengths)
+        trx.streamlines = _sequence(sequences, positions.mapped(), offsets, seen.lengths)
         trx.data_per_vertex = {
-            name: _sequence(sequences, each, offsets, seen.lengths) for name, each in columns.items()
+            name: _sequence(sequences, each.mapped(), offsets, seen.lengths) for name, each in columns.items()
         }
-        trx.data_per_streamline = {name: each.reshape(len(ids), -1) for name, each in of_lines.items()}
+        chosen = {OBJECT_ID: seen.ids, **of_lines}
+        trx.data_per_streamline = {name: _as_numbers(chosen[name]).reshape(len(ids), -1) for name in layout["of_lines"]}
         trx.groups = members
         if space is not None:
             trx.header["VOXEL_TO_RASMM"] = np.asarray(space["voxel_to_rasmm"], np.float32)
             trx.header["DIMENSIONS"] = np.asarray(space["dimensions"], np.uint16)
-        with writing(target) as made:
-            files.save(trx, str(made))
+        files.save(trx, str(place))
     finally:
         trx.close()
+
+
+trx_out = FileWriter(_look, _write, ways=3)  # the file is a way, too
+"""Lines as TRX."""
 
 
 def _sequence(sequences: Any, data: npt.NDArray[Any], offsets: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> Any:
@@ -279,8 +285,12 @@ def _named(columns: Mapping[str, Any], target: Path) -> dict[str, Any]:
     truths = [name for name, each in found.items() if each.dtype.kind == "b"]
     if truths:
         warn(target, f"truth values are written as numbers, 0 and 1: {', '.join(truths)}")
-    kept = {name: each for name, each in found.items() if name not in wrong}
-    return {name: each.astype(np.uint8) if name in truths else each for name, each in kept.items()}
+    return {name: each for name, each in found.items() if name not in wrong}
+
+
+def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Truth values as 0 and 1, others as they are."""
+    return values.astype(np.uint8) if values.dtype.kind == "b" else values
 
 
 def _space_in(told: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any] | None:
