@@ -52,6 +52,7 @@ def lines(path: str, **more: Any) -> str:
     values = {"size": rng.integers(0, 99, len(given)), "name": [f"é{n}" for n in range(len(given))]}
     along = {"n": np.arange(sum(lengths))}
     options = {"object_attributes": values, "vertex_attributes": along, "object_ids": 3 * np.arange(len(given))}
+    options |= {"groups": [[6, 9, 300], [12]], "group_attributes": {"name": ["left", "right"]}}
     vectors.write_polylines(path, given, geometry_type="streamline", **{**OPTIONS, **options, **more})
     return path
 
@@ -59,7 +60,7 @@ def lines(path: str, **more: Any) -> str:
 MAKERS: dict[str, Callable[..., str]] = {
     **dict.fromkeys(("las", "laz", "parquet"), points),
     "parquet of lines": lines,
-    **dict.fromkeys(("trk", "tck"), lines),
+    **dict.fromkeys(("trk", "tck", "trx"), lines),
 }
 
 
@@ -129,6 +130,29 @@ def test_each_file_holds_points_of_few_chunks_in_the_order_of_the_store(tmp_path
     store = MemoryStore()
     recorded(vectors.import_vectors, folder, store, chunk_shape=10**6)
     assert vectors.read_points(store).attributes["n"].tolist() == vectors.read_points(path).attributes["n"].tolist()
+
+
+def test_groups_of_all_files_are_joined(tmp_path: Path) -> None:
+    path, folder, store = lines(str(tmp_path / "a.zv")), tmp_path / "parts", MemoryStore()
+    recorded(planned(path, folder, "trx").run)
+    recorded(vectors.import_vectors, folder, store, chunk_shape=300)
+    held = vectors.open(store)
+    assert sorted(held.groups["left"].object_attributes["object_id"].tolist()) == [6, 9, 300]
+    assert held.groups["right"].object_attributes["object_id"].tolist() == [12]
+
+
+def test_ids_of_lines_are_kept_since_their_order_is_not(tmp_path: Path) -> None:
+    path, folder = (
+        lines(str(tmp_path / "a.zv"), object_ids=None, groups=None, group_attributes=None),
+        tmp_path / "parts",
+    )
+    planned(path, folder, "parquet").run()
+    store, read = MemoryStore(), vectors.read_polylines(path)
+    recorded(vectors.import_vectors, folder, store, chunk_shape=300)
+    found = vectors.read_polylines(store)
+    ids = found.object_attributes["object_id"]
+    assert sorted(ids.tolist()) == list(range(2, len(read)))
+    assert all(np.array_equal(line, read[int(number)]) for line, number in zip(found, ids, strict=True))
 
 
 def test_levels_and_nodes_and_what_is_empty(tmp_path: Path) -> None:

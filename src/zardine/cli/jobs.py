@@ -238,9 +238,9 @@ def plan_export(
 ) -> int:
     """Plan to write the store of vectors at PATH to files in the folder FILE.
 
-    FILE is a folder, or ends in /, and --format is las, laz, parquet, trk or tck. The first job goes through the level,
-    each of the others writes a file; 'zardine jobs finish' puts them into the folder. Nothing is written but the plan.
-    Prints how many jobs there are, what a job needs and what all of them take.
+    FILE is a folder, or ends in /, and --format is las, laz, parquet, trk, tck or trx. The first job goes through the
+    level, each of the others writes a file; 'zardine jobs finish' puts them into the folder. Nothing is written but the
+    plan. Prints how many jobs there are, what a job needs and what all of them take.
     """
     from zardine.vectors import plan_export
 

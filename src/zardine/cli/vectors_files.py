@@ -151,7 +151,7 @@ _PER_FILE = click.option(
     "--vertices-per-file",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a folder of .las, .laz, .parquet, .trk, .tck: how many each file has, about (default: 4,194,304).",
+    help="Of a folder of .las, .laz, .parquet, .trk, .tck, .trx: how many each file has, about (default: 4,194,304).",
 )
 
 
@@ -206,10 +206,10 @@ def export_file(
 
     The ending of FILE says the format, as for 'zardine vectors import'. What the format cannot hold is told. After an
     error FILE is as it was. If FILE is a folder, or ends in /, it gets a SWC file for each object of skeletons, and
-    with --format ply, obj or stl such for meshes. With --format las, laz, parquet, trk or tck it gets files that are
-    parts of the level; where that was cut off, the same command goes on. With --format precomputed FILE is a folder, or
-    a URL, for neuroglancer: points and straight lines become annotations, other lines and graphs skeletons; its
-    document is written last.
+    with --format ply, obj or stl such for meshes. With --format las, laz, parquet, trk, tck or trx it gets files that
+    are parts of the level; where that was cut off, the same command goes on. With --format precomputed FILE is a
+    folder, or a URL, for neuroglancer: points and straight lines become annotations, other lines and graphs skeletons;
+    its document is written last.
     """
     from zardine.cli.progress import progress
     from zardine.vectors.exchange.formats import export_format, export_vectors, is_folder_of, is_folder_of_parts

@@ -45,6 +45,7 @@ from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.targets import check_folder, writing
+from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.exchange.unfinished import discard, folder_of, left, note, noted
 from zardine.vectors.outside import keeping, repeat, warn
 from zardine.vectors.reading.rereading import open_level
@@ -56,6 +57,7 @@ WRITERS: Final[dict[str, FileWriter]] = {
     "parquet": features_out,
     "tck": streamlines_out,
     "trk": streamlines_out,
+    "trx": trx_out,
 }
 """Formats of which several files can be read as one."""
 
@@ -164,7 +166,8 @@ class ExportWork(Work):
         self.check()
         writer, step = WRITERS[self.format], _steps(job, self.job_bytes(job.stage, job.number))
         if job.stage == _LOOK:
-            parts = LevelParts[Any](self._path, self.level, step, ways=writer.ways - 1)
+            is_kept = self.count == 1 or not self._cuts.are_lines
+            parts = LevelParts[Any](self._path, self.level, step, writer.ways - 1, in_order=is_kept)
             with keeping() as told:
                 layout = writer.look(self._path, self.folder / f"*{self._ending}", self.level, parts)
             return JobDone(found={"layout": layout, "told": told, "vertices": parts.seen})

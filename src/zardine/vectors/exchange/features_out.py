@@ -114,7 +114,7 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Any]) -> 
         warn_kind(kind, "polyline", target)
     known_crs(VectorStore.open(path).root.block.get("crs"), target)
     check_rank(parts.rank, target, (2, 3))
-    seen, extent = SeenColumns(_Look), _Extent()
+    seen, extent = SeenColumns(_Look, in_order=parts.in_order), _Extent()
     for part in parts:
         seen.look(part.attributes if points_here else part.object_attributes, part.object_ids)
         extent.look(_features_of(part))

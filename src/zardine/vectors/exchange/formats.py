@@ -122,7 +122,7 @@ FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
         *(Format(name, (f".{name}",), streamlines_out, of_parts=True) for name in ("trk", "tck")),
-        Format("trx", (".trx",), trx_out, unpacked=True),
+        Format("trx", (".trx",), trx_out, of_parts=True, unpacked=True),
         Format("swc", (".swc",), swc_out, of_folders=True),
         *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
         *(Format(name, (f".{name}",), scan_out, of_parts=True) for name in ("las", "laz")),
@@ -355,9 +355,9 @@ def export_vectors(
     SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each object, called by its attribute ``name`` or its id.
     Half a million vertices are in memory at a time, with ids, lengths and attributes of whole objects.
 
-    A folder (there, or with a ``/``) of ``format`` ``las``, ``laz``, ``parquet``, ``trk`` or ``tck`` gets files of
-    about ``vertices_per_file`` (4,194,304) by the plan of :func:`plan_export`: ``workers`` processes write them, and
-    who is killed goes on by the same call. :func:`import_vectors` reads the folder as one.
+    A folder (there, or with a ``/``) of ``format`` ``las``, ``laz``, ``parquet``, ``trk``, ``tck`` or ``trx`` gets
+    files of about ``vertices_per_file`` (4,194,304) by the plan of :func:`plan_export`: ``workers`` processes write
+    them, and who is killed goes on by the same call. :func:`import_vectors` reads the folder as one.
 
     ``progress(done, total)`` counts thousandths, of ``precomputed`` values. Files that are there, and folders with
     something in them, are replaced only by ``overwrite=True``; files, and folders of such, when the new ones are

@@ -39,7 +39,7 @@ from zardine.vectors.exchange.scans import ScanParts
 from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder, source_of
 from zardine.vectors.exchange.streamlines import TckParts, TrkParts
 from zardine.vectors.exchange.swc import SwcParts
-from zardine.vectors.exchange.trx import TrxParts
+from zardine.vectors.exchange.trx import JoinedTrx, TrxParts
 from zardine.vectors.exchange.unfinished import discard, folder_of, note, sum_of
 from zardine.vectors.outside import keeping, repeat, warn
 from zardine.vectors.storing.store import ORIGIN
@@ -59,7 +59,7 @@ PARTS: Final[dict[str, Callable[[Any, Mapping[str, Any], int, Any], FileParts]]]
     "swc": SwcParts,
     "tck": joined((".tck",), TckParts),
     "trk": joined((".trk",), TrkParts),
-    "trx": TrxParts,
+    "trx": joined((".trx",), TrxParts, join=JoinedTrx, unpacked="header.json"),
 }
 """Formats whose files, or folders, can be read in parts, in any order."""
 FOLDERS: Final = ("geff", "precomputed")

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from zardine.errors import PlanError
 from zardine.stores.resolve import StoreLike
@@ -25,7 +25,10 @@ class RowParts(FileParts, Protocol):
 Make: TypeAlias = Callable[[Path, Mapping[str, Any], int, Any], FileParts]
 
 
-class JoinedFiles:
+PartsT = TypeVar("PartsT", bound=FileParts)
+
+
+class JoinedFiles(Generic[PartsT]):
     """The files of a folder as :class:`~zardine.vectors.exchange.file_parts.FileParts`, in the order of their names.
 
     What a file says of all of it, such as the reference system, is that of the first one. Raises
@@ -38,14 +41,14 @@ class JoinedFiles:
         outlines = [None] * len(files) if outline is None else outline
         if not isinstance(outlines, list) or len(outlines) != len(files):
             raise PlanError(f"the plan is not of the {len(files)} files in {files[0].parent}: plan the import anew")
-        self._files: list[Any] = []
+        self._files: list[PartsT] = []
         try:
             for file, own in zip(files, outlines, strict=True):
-                self._files.append(make(file, options, at_once, own))
+                self._files.append(cast(PartsT, make(file, options, at_once, own)))
         except BaseException:
             self.close()
             raise
-        self._ends = list(accumulate(int(each.count) for each in self._files))
+        self._ends = list(accumulate(each.count for each in self._files))
 
     @property
     def count(self) -> int:
@@ -55,12 +58,12 @@ class JoinedFiles:
     @property
     def vertices(self) -> int:
         """How many vertices there are."""
-        return sum(int(each.vertices) for each in self._files)
+        return sum(each.vertices for each in self._files)
 
     @property
     def memory(self) -> int:
         """Bytes that it takes to read one."""
-        return max(int(each.memory) for each in self._files)
+        return max(each.memory for each in self._files)
 
     @property
     def outline(self) -> Any:
@@ -71,13 +74,13 @@ class JoinedFiles:
     def read(self, number: int) -> Piece:
         """Return a part."""
         which = bisect_right(self._ends, number)
-        piece: Piece = self._files[which].read(number - (self._ends[which - 1] if which else 0))
-        return piece
+        return self._files[which].read(number - (self._ends[which - 1] if which else 0))
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all parts, as the first file does."""
-        first: RowParts = self._files[0]
-        first.rows = sum(each.rows for each in self._files)
+        files = cast(list[RowParts], self._files)
+        first = files[0]
+        first.rows = sum(each.rows for each in files)
         first.store(path, whole, options, step, origin)
 
     def close(self) -> None:
@@ -86,14 +89,24 @@ class JoinedFiles:
             each.close()
 
 
-def joined(endings: Collection[str], make: Make, each: Make | None = None) -> Make:
-    """Return what opens a file by ``make``, and a folder as all files in it that end so (by ``each``)."""
+def joined(
+    endings: Collection[str],
+    make: Make,
+    each: Make | None = None,
+    *,
+    join: Callable[..., FileParts] = JoinedFiles,
+    unpacked: str | None = None,
+) -> Make:
+    """Return what opens a file by ``make``, and a folder as all files in it that end so (by ``each``), by ``join``.
+
+    ``unpacked``: the name of what is in a folder that is a file itself.
+    """
 
     def opened(source: Path, options: Mapping[str, Any], at_once: int, outline: Any = None) -> FileParts:
-        if not source.is_dir():
+        if not source.is_dir() or (unpacked is not None and (source / unpacked).exists()):
             return make(source, options, at_once, outline)
         check_complete(source)
-        return JoinedFiles(each or make, FileList.of(source, endings, 1).files, options, at_once, outline)
+        return join(each or make, FileList.of(source, endings, 1).files, options, at_once, outline)
 
     return opened
 

@@ -46,6 +46,11 @@ class LevelCuts:
         chunk[entries > 0] = self._manifests.by_chunk.cell[self._manifests.starts[:-1][entries > 0]]
         self._rows = np.argsort(chunk, kind="stable")
 
+    @property
+    def are_lines(self) -> bool:
+        """Whether they are lines, which are in another order than in the store."""
+        return self._manifests is not None
+
     def __len__(self) -> int:
         """Return how many chunks or lines there are."""
         return len(self._rows)

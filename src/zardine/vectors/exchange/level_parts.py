@@ -35,7 +35,7 @@ class LevelParts(Generic[PartT]):
     """A level of a store, about :data:`AT_ONCE` vertices at a time; lines, and what fits into one part, are read once.
 
     It is gone through ``ways`` times, and ``step`` is called with the share of all of them that is done. ``chosen``:
-    some chunks or objects, of which there are ``count`` vertices, about.
+    some chunks or objects, of which there are ``count`` vertices, about. ``in_order``: they are written in this order.
     """
 
     def __init__(
@@ -46,6 +46,8 @@ class LevelParts(Generic[PartT]):
         ways: int = 2,
         chosen: QueryOptions | None = None,
         count: int | None = None,
+        *,
+        in_order: bool = True,
     ) -> None:
         self._path, self.number = path, level
         self._step, self._ways, self._done = step, ways, 0
@@ -56,7 +58,7 @@ class LevelParts(Generic[PartT]):
         """How many vertices there are, as the level says."""
         self.seen = 0
         """How many the last way has had."""
-        self.is_whole = chosen is None
+        self.is_whole, self.in_order = chosen is None, in_order
         self._query: QueryOptions = {**(chosen or {}), "level": level}
         self._at_once = self.is_whole and self.count <= AT_ONCE
         self._lines: GatheredLines | None = None
@@ -157,13 +159,16 @@ LookT = TypeVar("LookT", bound=Look)
 
 
 class SeenColumns(Generic[LookT]):
-    """What is known of columns that were looked at part by part, and of ids of objects, which are one more of them."""
+    """What is known of columns that were looked at part by part, and of ids of objects, which are one more of them.
 
-    def __init__(self, make: Callable[[str, npt.NDArray[Any]], LookT]) -> None:
+    ``in_order``: rows are written in this order, so that ids which are numbers from 0 on say nothing.
+    """
+
+    def __init__(self, make: Callable[[str, npt.NDArray[Any]], LookT], *, in_order: bool = True) -> None:
         self._make = make
         self._looks: dict[str, LookT] = {}
         self._rows = 0
-        self._is_taken = self._ids_say_more = False
+        self._is_taken, self._ids_say_more = False, not in_order
 
     def look(self, columns: Mapping[str, npt.NDArray[Any]], ids: Ints | None = None) -> None:
         """Look at the rows of a part."""
@@ -200,10 +205,10 @@ def numbers_among(looks: Mapping[str, LookT], target: Path | str, *, channels: b
 
 
 class SeenLines(Generic[LookT]):
-    """What is known of lines that were looked at; those without vertices are left out."""
+    """What is known of lines that were looked at; those without vertices are left out. See :class:`SeenColumns`."""
 
-    def __init__(self, make: Callable[[str, npt.NDArray[Any]], LookT]) -> None:
-        self.of_vertices = SeenColumns(make)
+    def __init__(self, make: Callable[[str, npt.NDArray[Any]], LookT], *, in_order: bool = True) -> None:
+        self.of_vertices, self._in_order = SeenColumns(make), in_order
         self._lengths: list[Ints] = []
         self._ids: list[Ints] = []
         self._columns: dict[str, list[npt.NDArray[Any]]] = {}
@@ -235,4 +240,4 @@ class SeenLines(Generic[LookT]):
         if count > len(self.ids):
             warn(target, f"{count - len(self.ids)} lines without vertices are left out")
         columns = {name: join_values(each) for name, each in self._columns.items()} if attributes else {}
-        return with_ids(columns, self.ids, target)
+        return with_ids(columns, self.ids, target, in_order=self._in_order)

@@ -376,7 +376,7 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Polylines
     kind = check_store(path, target, level, LINES, () if plain else ("vertex_attributes", "object_attributes"))
     warn_kind(kind, "streamline", target)
     header = _space_out(path, target, plain)
-    seen, rounded = SeenLines(_Column), False
+    seen, rounded = SeenLines(_Column, in_order=parts.in_order), False
     check_rank(parts.rank, target)
     for part in parts:
         _check_range(part.positions, header, target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import pairwise
@@ -17,6 +17,7 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
+from zardine.vectors.exchange.joined_files import JoinedFiles
 from zardine.vectors.exchange.level_parts import OBJECT_ID, LevelParts, Plain, SeenLines
 from zardine.vectors.exchange.losses import (
     LINES,
@@ -116,29 +117,7 @@ class TrxParts:
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all lines with their groups, and warn of what the store cannot hold."""
-        source, chosen = self._source, self._chosen
-        with self._opened() as loaded:
-            told = {name: np.array(loaded.header[name]) for name in ("VOXEL_TO_RASMM", "DIMENSIONS")}
-            of_lines = {name: np.array(each) for name, each in loaded.data_per_streamline.items()}
-            groups = {name: np.array(each).reshape(-1) for name, each in loaded.groups.items()}
-            of_groups = {
-                name: {key: np.array(each).reshape(-1) for key, each in table.items()}
-                for name, table in loaded.data_per_group.items()
-            }
-        whole.rename(storable({name: name for name in whole.columns}, source))
-        if len(chosen) < self._lines:
-            warn(source, f"{self._lines - len(chosen)} lines without vertices are left out")
-        given: dict[str, Any] = {
-            "object_attributes": storable({name: _flat(values[chosen]) for name, values in of_lines.items()}, source),
-            "object_ids": chosen,
-        }
-        if groups:
-            given |= _groups_in(groups, of_groups, chosen, self._lines, source)
-        if not self.vertices:
-            given |= bounds_of_nothing(source, options)
-        if "crs" not in options:
-            given["crs"] = _space_in(told)
-        write_spooled_lines(path, whole, self._lengths, {**given, **options}, step, origin)
+        _store((self,), path, whole, options, step, origin)
 
     def close(self) -> None:
         """Remove what was unpacked."""
@@ -159,6 +138,62 @@ class TrxParts:
             finally:
                 if self._kept is None:
                     loaded.close()
+
+
+class JoinedTrx(JoinedFiles[TrxParts]):
+    """TRX files of a folder as one: groups of one name are one group."""
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write the lines of all files."""
+        _store(self._files, path, whole, options, step, origin)
+
+
+def _store(
+    files: Sequence[TrxParts],
+    path: StoreLike,
+    whole: Whole,
+    options: Mapping[str, Any],
+    step: Step,
+    origin: str | None,
+) -> None:
+    """Write the lines of files, one behind the other; what is known of the image is that of the first."""
+    source = files[0]._source
+    told = dict[str, npt.NDArray[Any]]()
+    of_lines, groups = dict[str, list[Any]](), dict[str, list[Ints]]()
+    of_groups: dict[str, dict[str, Any]] = {}
+    lines, chosen = 0, list[Ints]()
+    for number, each in enumerate(files):
+        with each._opened() as loaded:
+            table = {name: np.array(values)[each._chosen] for name, values in loaded.data_per_streamline.items()}
+            if number and table.keys() != of_lines.keys():
+                raise DataError(f"{each._source}: its lines have other attributes than those of {source}")
+            told = told or {name: np.array(loaded.header[name]) for name in ("VOXEL_TO_RASMM", "DIMENSIONS")}
+            for name, values in table.items():
+                of_lines.setdefault(name, []).append(values)
+            for name, rows in loaded.groups.items():
+                members = np.array(rows).reshape(-1).astype(np.int64)
+                if len(members) and int(members.max()) >= each._lines:
+                    told_of = f"the group {name!r} names streamline {int(members.max())}"
+                    raise DataError(f"{each._source}: {told_of}; there are {each._lines}")
+                groups.setdefault(name, []).append(members + lines)
+            for name, values in loaded.data_per_group.items():
+                of_groups.setdefault(name, {key: np.array(value).reshape(-1) for key, value in values.items()})
+        chosen.append(each._chosen + lines)
+        lines += each._lines
+    there = np.concatenate(chosen)
+    whole.rename(storable({name: name for name in whole.columns}, source))
+    if len(there) < lines:
+        warn(source, f"{lines - len(there)} lines without vertices are left out")
+    columns = {name: _flat(np.concatenate(values)) for name, values in of_lines.items()}
+    given: dict[str, Any] = {"object_attributes": storable(columns, source), "object_ids": there}
+    if groups:
+        given |= _groups_in({name: np.concatenate(each) for name, each in groups.items()}, of_groups, there, source)
+    if not whole.count:
+        given |= bounds_of_nothing(source, options)
+    if "crs" not in options:
+        given["crs"] = _space_in(told)
+    lengths = np.concatenate([each._lengths for each in files])
+    write_spooled_lines(path, whole, lengths, {**given, **options}, step, origin)
 
 
 def _is_packed(source: Path) -> bool:
@@ -189,7 +224,7 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Polylines
     kept = ("vertex_attributes", "object_attributes", "group_attributes")
     warn_kind(check_store(path, target, level, LINES, kept, groups=True), "streamline", target)
     check_rank(parts.rank, target)
-    seen = SeenLines(Plain)
+    seen = SeenLines(Plain, in_order=parts.in_order)
     for part in parts:
         seen.look(part)
     groups = read_groups(path, level=level)
@@ -250,12 +285,9 @@ def _sequence(sequences: Any, data: npt.NDArray[Any], offsets: npt.NDArray[Any],
     return found
 
 
-def _groups_in(groups: Mapping[str, Any], of_groups: Mapping[str, Any], chosen: Any, count: int, source: Path) -> Any:
+def _groups_in(groups: Mapping[str, Ints], of_groups: Mapping[str, Any], chosen: Ints, source: Path) -> Any:
     """Groups and their attributes, as far as all groups have them."""
-    for name, rows in groups.items():
-        if len(rows) and int(rows.max()) >= count:
-            raise DataError(f"{source}: the group {name!r} names streamline {int(rows.max())}; there are {count}")
-    members = [np.intersect1d(rows.astype(np.int64), chosen) for rows in groups.values()]
+    members = [np.intersect1d(rows, chosen) for rows in groups.values()]
     attributes: dict[str, Any] = {_NAME: list(groups)}
     for key in dict.fromkeys(key for table in of_groups.values() for key in table):
         values = [of_groups.get(name, {}).get(key) for name in groups]
@@ -323,4 +355,4 @@ def _flat(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
-__all__ = ["TrxParts", "trx_out"]
+__all__ = ["JoinedTrx", "TrxParts", "trx_out"]
