@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from zardine.errors import (
 )
 from zardine.jobs import Plan
 from zardine.storage import LocalStore, MemoryStore
-from zardine.vectors.exchange import export_folder, export_work
+from zardine.vectors.exchange import export_folder, export_work, level_parts
 
 ENVIRON = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 COUNT = 3000
@@ -168,6 +169,32 @@ def test_levels_and_nodes_and_what_is_empty(tmp_path: Path) -> None:
     recorded(vectors.export_vectors, empty.path, f"{tmp_path / 'none'}/", format="las")
     assert files_of(tmp_path / "none") == names(1)
     assert imported(tmp_path / "none")[1] == []
+
+
+@pytest.mark.parametrize("kind", ["las", "parquet", "parquet of lines", "trk", "trx"])
+def test_jobs_need_no_more_memory_than_is_told(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (level_parts, export_work):
+        monkeypatch.setattr(module, "AT_ONCE", 2000)
+    path, count = str(tmp_path / "a.zv"), 40_000
+    if MAKERS[kind] is points:
+        values = {"n": np.arange(count), "fa": np.arange(count) / 7}
+        positions = np.random.default_rng(1).uniform(0, 900, (count, 3))
+        vectors.write_points(path, positions, chunk_shape=100, vertex_attributes=values)
+    else:
+        given = np.random.default_rng(1).normal(0, 4, (count // 20, 20, 3)).cumsum(axis=1)
+        along = {"n": np.arange(count)}
+        vectors.write_polylines(path, list(given), chunk_shape=9, vertex_attributes=along, geometry_type="streamline")
+    options: Any = {"format": kind.partition(" ")[0], "vertices_per_file": 20_000}
+    plan = vectors.plan_export(path, f"{tmp_path / 'out'}/", **options)
+    recorded(vectors.export_vectors, path, f"{tmp_path / 'other'}/", **options)  # what libraries keep is kept then
+    plan.begin()
+    tracemalloc.start()
+    try:
+        for number in range(len(plan)):
+            plan.job(number)()
+        assert 0 < tracemalloc.get_traced_memory()[1] <= plan.memory - export_work._FIXED + 2 * 2**20
+    finally:
+        tracemalloc.stop()
 
 
 KILLING = """
@@ -424,7 +451,10 @@ def test_files_of_others_are_read_as_one(tmp_path: Path) -> None:
         path = points(str(tmp_path / f"{number}.zv"))
         recorded(vectors.export_vectors, path, folder / f"tile {number}.laz")
     (folder / "readme.txt").write_text("x")
-    assert len(imported(folder)[1]) == 3 * COUNT
+    store = MemoryStore()
+    told = recorded(vectors.import_vectors, folder, store, chunk_shape=300)
+    assert "1 files that do not end in .laz are left out" in told
+    assert len(vectors.read_points(store)) == 3 * COUNT
     recorded(vectors.export_vectors, points(str(tmp_path / "n.zv"), vertex_attributes={}), folder / "x.laz")
     with pytest.raises(DataError, match="pieces of one file have different attributes"):
         vectors.import_vectors(folder, MemoryStore())

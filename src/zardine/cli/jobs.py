@@ -47,7 +47,7 @@ PLANS = {
     ),
     "reshard": LazyCommand("zardine.cli.jobs:plan_reshard", "Plan to give the array at PATH other shards."),
     "export": LazyCommand(
-        "zardine.cli.jobs:plan_export", "Plan to write the store of vectors at PATH to files in the folder FILE."
+        "zardine.cli.jobs:plan_export", "Plan to write the vectors at PATH to files in the folder FILE."
     ),
     "import": LazyCommand(
         "zardine.cli.jobs:plan_import", "Plan to write what is in FILE to a new store of vectors at PATH."
@@ -236,7 +236,7 @@ def plan_export(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Plan to write the store of vectors at PATH to files in the folder FILE.
+    """Plan to write the vectors at PATH to files in the folder FILE.
 
     FILE is a folder, or ends in /, and --format is las, laz, parquet, trk, tck or trx. The first job goes through the
     level, each of the others writes a file; 'zardine jobs finish' puts them into the folder. Nothing is written but the

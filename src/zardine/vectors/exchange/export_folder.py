@@ -16,7 +16,7 @@ from zardine.json_document import parse_json
 
 PARTS_DOCUMENT: Final = "_parts.json"
 """Written last: names and sizes of all files."""
-_AT_ONCE: Final = 2**24
+_AT_ONCE: Final = 2**20
 """Bytes that are looked at together."""
 
 

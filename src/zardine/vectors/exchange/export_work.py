@@ -66,6 +66,8 @@ _FINISHING: Final = "finishing"
 _LOOK, _WRITE = range(2)
 _COPIES: Final = 12
 """How often the vertices of a time are in memory, about: as they are stored, read, put in order and written."""
+_OF_AN_ENTRY: Final = 200
+"""Bytes of a piece of an object in a chunk, about: of the object index, where it is put, and of whole objects."""
 _FIXED: Final = 128 * 2**20
 """Bytes that libraries take beside, about."""
 
@@ -323,7 +325,7 @@ def planned_export(source: Place, level: int, name: str, folder: Path, count: in
     check_room(folder, name, overwrite=True)
     opened = open_level(StorePath(source.store, source.path), level)
     target = Place.of(*find_place(str(folder), mode="a"))
-    vertices, row = opened.document.vertex_count, row_bytes(opened)
+    vertices, row, cuts = opened.document.vertex_count, row_bytes(opened), LevelCuts(opened)
     work = ExportWork(
         source=source,
         level=level,
@@ -332,10 +334,10 @@ def planned_export(source: Place, level: int, name: str, folder: Path, count: in
         target=target,
         replaced=digest_of(folder),
         vertices_per_file=count,
-        cuts=tuple(LevelCuts(opened).pieces_of(count)),
+        cuts=tuple(cuts.pieces_of(count)),
         vertices=vertices,
         size=vertices * row,
-        memory=_COPIES * row * min(AT_ONCE, vertices) + _FIXED,
+        memory=_COPIES * row * min(AT_ONCE, vertices) + _OF_AN_ENTRY * cuts.entries + _FIXED,
     )
     for each in left(target, work.kind):
         if (folder / each / _FINISHING).exists():  # the same was cut off as it put files there

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from zardine.errors import PlanError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.exchange.export_folder import check_complete
+from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList
 from zardine.vectors.exchange.file_parts import FileParts, Piece, Step, Whole
 
@@ -35,12 +35,12 @@ class JoinedFiles(Generic[PartsT]):
     :class:`~zardine.errors.DataError` for a folder without such files, or that an export has not completed.
     """
 
-    def __init__(
-        self, make: Make, files: Sequence[Path], options: Mapping[str, Any], at_once: int, outline: Any
-    ) -> None:
+    def __init__(self, make: Make, found: FileList, options: Mapping[str, Any], at_once: int, outline: Any) -> None:
+        files = found.files
         outlines = [None] * len(files) if outline is None else outline
         if not isinstance(outlines, list) or len(outlines) != len(files):
             raise PlanError(f"the plan is not of the {len(files)} files in {files[0].parent}: plan the import anew")
+        self._list = found
         self._files: list[PartsT] = []
         try:
             for file, own in zip(files, outlines, strict=True):
@@ -81,7 +81,12 @@ class JoinedFiles(Generic[PartsT]):
         files = cast(list[RowParts], self._files)
         first = files[0]
         first.rows = sum(each.rows for each in files)
+        self._tell()
         first.store(path, whole, options, step, origin)
+
+    def _tell(self) -> None:
+        """Warn of the files of the folder that are left out."""
+        self._list.warn_of_others(self._list.files[0].parent, (PARTS_DOCUMENT,))
 
     def close(self) -> None:
         """Let go what is kept open."""
@@ -106,7 +111,7 @@ def joined(
         if not source.is_dir() or (unpacked is not None and (source / unpacked).exists()):
             return make(source, options, at_once, outline)
         check_complete(source)
-        return join(each or make, FileList.of(source, endings, 1).files, options, at_once, outline)
+        return join(each or make, FileList.of(source, endings, 1), options, at_once, outline)
 
     return opened
 

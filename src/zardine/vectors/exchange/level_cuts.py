@@ -37,7 +37,10 @@ class LevelCuts:
         if vertices is None:
             raise CorruptionError("the level has no vertices", array=child(level.path, "vertices"))
         self._level, self._vertices = level, vertices
-        self._manifests = load_manifests(level) if kind_of(level.owner.root) in LINES else None
+        manifests = load_manifests(level)
+        self.entries = 0 if manifests is None else len(manifests.fragments)
+        """How many pieces of objects there are, each in one chunk."""
+        self._manifests = manifests if kind_of(level.owner.root) in LINES else None
         if self._manifests is None:
             self._rows = present_chunks(vertices, level.cells("vertex_fragments"))
             return

@@ -145,6 +145,7 @@ class JoinedTrx(JoinedFiles[TrxParts]):
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write the lines of all files."""
+        self._tell()
         _store(self._files, path, whole, options, step, origin)
 
 
