@@ -194,9 +194,10 @@ def import_vectors(
     (skeletons), ``.ply``, ``.obj``, ``.stl`` (meshes; points of a ``.ply`` without faces), ``.las``, ``.laz`` (points),
     ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). A folder of ``.swc``, ``.ply``, ``.obj`` or
     ``.stl`` is read as one: each file is an object with the attribute ``name``, and with the id that it is called by
-    where all are called by numbers. ``precomputed``, a folder or URL of neuroglancer with annotations, skeletons or
-    meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the writer:
-    ``chunk_shape``, ``shard_shape``, ``compressor``, …
+    where all are called by numbers. One of ``.las``, ``.laz``, ``.parquet``, ``.trk``, ``.tck`` or ``.trx`` is read as
+    one, too, its files one behind the other. ``precomputed``, a folder or URL of neuroglancer with annotations,
+    skeletons or meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the
+    writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
     What is large, to a store in a directory, is imported by the plan of :func:`plan_import`: who is killed goes on by
     the same call. ``workers``: so many processes read it, of any size. ``storage_options`` are those of a ``source`` at
