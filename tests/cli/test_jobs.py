@@ -141,6 +141,26 @@ def test_an_unfinished_rechunk_is_called_so(run: Run, planes: Path, tmp_path: Pa
         assert "conversion to" not in told.output
 
 
+def test_the_plan_of_an_export(run: Run, tmp_path: Path) -> None:
+    path, folder, file = tmp_path / "a.zv", f"{tmp_path / 'parts'}/", tmp_path / "plan.json"
+    vectors.write_points(path, np.arange(3000.0).reshape(1000, 3), chunk_shape=200)
+    words = (path, folder, "--format", "laz", "--vertices-per-file", 300)
+    planned = run("jobs", "plan", "export", *words, "--out", file, "--json")
+    assert planned.exit_code == 0, planned.output
+    stages = [(stage["name"], stage["jobs"]) for stage in json.loads(planned.output)["stages"]]
+    assert stages == [("look", 1), ("write", 4)]
+    assert run("jobs", "run", file, "--part", "1/1").output == "begun: look 1 of 1 jobs, write 0 of 4 jobs\n"
+    assert run("jobs", "run", file).output == "finished: look 1 of 1 jobs, write 4 of 4 jobs\n"
+    again = run("vectors", "export", *words)
+    assert again.exit_code == 1
+    assert "is not empty" in again.output
+    assert run("vectors", "export", *words, "--overwrite", "--workers", 1, "--quiet").exit_code == 0
+    assert run("vectors", "import", folder, tmp_path / "b.zv", "--chunk-shape", 300).output.startswith("1,000 vertices")
+    wrong = run("vectors", "export", path, tmp_path / "a.las", "--workers", 2)
+    assert wrong.exit_code == 2
+    assert "are of folders of files that are parts of a level" in wrong.output
+
+
 def test_the_plan_of_an_import(run: Run, tmp_path: Path) -> None:
     scan = laspy.LasData(laspy.LasHeader(point_format=3, version="1.2"))
     scan.xyz = np.arange(30.0).reshape(10, 3)

@@ -122,7 +122,8 @@ def test_faults_of_imports(run: Any, swc: str, tmp_path: Path) -> None:
     for words, text in {
         ("nothing.swc", path): "'nothing.swc' does not exist",
         (str(empty), path): f"{str(empty)!r} is a directory, not a file",
-        (str(empty), path, "--format", "laz"): f"{str(empty)!r} is a directory, not a file",
+        (str(empty), path, "--format", "gpkg"): f"{str(empty)!r} is a directory, not a file",
+        (str(empty), path, "--format", "laz"): f"{empty} holds no files that end in .laz",
         (str(empty), path, "--format", "ply"): f"{empty} holds no files that end in .ply",
         (str(other), path): f"{other}: the ending is none of .trk, ",
         (swc, path, "--compressor", "unheard"): "'unheard' is no compressor",

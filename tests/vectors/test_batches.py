@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,21 @@ def test_no_more_is_held_than_was_asked_for(monkeypatch: pytest.MonkeyPatch, lay
     held.clear()
     assert sum(len(each) for each in vectors.open(store).select().batches(500)) == 4100
     assert max(held) <= max(500, 3 * fullest)
+
+
+@pytest.mark.parametrize(("query", "times"), [({}, 1), ({"object_ids": [12, 10]}, 1), ({"bbox": BOX}, 2)])
+def test_lines_are_read_once(query: dict[str, Any], times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many parts they come in; what a box chooses among once more."""
+    held, load, loaded = vectors.open(store_of("polylines")), walk.load_asked, Counter[tuple[int, ...]]()
+
+    def watched(level: Any, keys: Any, *more: Any) -> Any:
+        loaded.update(map(tuple, keys.tolist()))
+        return load(level, keys, *more)
+
+    monkeypatch.setattr(walk, "load_asked", watched)
+    assert len(list(held.select(**query).batches(3))) > 1
+    assert set(loaded.values()) <= {1, times}
+    assert max(loaded.values()) == times
 
 
 def test_a_change_meanwhile_is_told() -> None:

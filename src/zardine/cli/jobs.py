@@ -28,7 +28,7 @@ from zardine.cli.rechunk import plan_of, rechunk_options
 from zardine.cli.reshard import check_shards, request_of, reshard_options
 from zardine.cli.running import plan_progress, run_options, workers_of
 from zardine.cli.signals import interruptible
-from zardine.cli.vectors_files import StoreWords, check_file, import_options, packages, writer_options
+from zardine.cli.vectors_files import StoreWords, check_file, export_options, import_options, packages, writer_options
 from zardine.cli.verify import print_report, verify_options
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ PLANS = {
         "zardine.cli.jobs:plan_convert", "Plan to store what is at SRC in another version of Zarr at DST."
     ),
     "reshard": LazyCommand("zardine.cli.jobs:plan_reshard", "Plan to give the array at PATH other shards."),
+    "export": LazyCommand(
+        "zardine.cli.jobs:plan_export", "Plan to write the vectors at PATH to files in the folder FILE."
+    ),
     "import": LazyCommand(
         "zardine.cli.jobs:plan_import", "Plan to write what is in FILE to a new store of vectors at PATH."
     ),
@@ -213,6 +216,45 @@ def plan_import(
             storage_options=source_options or None,
             target_options=storage_options or None,
             **writer_options(words),
+        )
+        return _write(made, out, quiet=quiet, as_json=as_json)
+
+
+@click.command("export", cls=Command)
+@export_options
+@_plan_options
+def plan_export(
+    path: str,
+    file: str,
+    node: str | None,
+    name: str | None,
+    level: int,
+    vertices_per_file: int | None,
+    overwrite: bool,
+    storage_options: dict[str, Any],
+    out: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Plan to write the vectors at PATH to files in the folder FILE.
+
+    FILE is a folder, or ends in /, and --format is las, laz, parquet, trk, tck or trx. The first job goes through the
+    level, each of the others writes a file; 'zardine jobs finish' puts them into the folder. Nothing is written but the
+    plan. Prints how many jobs there are, what a job needs and what all of them take.
+    """
+    from zardine.vectors import plan_export
+
+    options: Any = {} if vertices_per_file is None else {"vertices_per_file": vertices_per_file}
+    with arguments(), missing(path), packages():
+        made = plan_export(
+            path,
+            file,
+            level=level,
+            format=name,
+            source_path=node,
+            storage_options=storage_options or None,
+            overwrite=overwrite,
+            **options,
         )
         return _write(made, out, quiet=quiet, as_json=as_json)
 

@@ -144,14 +144,34 @@ def import_file(
         print(", ".join(told))
 
 
-@click.command("export", cls=Command)
-@path_argument()
-@path_argument("file")
-@node_option()
-@_FORMAT
-@click.option(
+_LEVEL = click.option(
     "--level", type=click.IntRange(min=0), default=0, metavar="N", help="The level (default: 0, all vertices)."
 )
+_PER_FILE = click.option(
+    "--vertices-per-file",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of a folder of .las, .laz, .parquet, .trk, .tck, .trx: how many each file has, about (default: 4,194,304).",
+)
+
+
+def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command PATH and FILE, and what is said of what goes there."""
+    return decorated(
+        command,
+        path_argument(),
+        path_argument("file"),
+        node_option(),
+        _FORMAT,
+        _LEVEL,
+        _PER_FILE,
+        click.option("--overwrite", is_flag=True, help="Replace FILE."),
+        storage_option(),
+    )
+
+
+@click.command("export", cls=Command)
+@export_options
 @click.option(
     "--sharded/--files",
     default=None,
@@ -162,8 +182,9 @@ def import_file(
     type=click.Choice(("point", "line", "axis_aligned_bounding_box")),
     help="Of precomputed: what lines of two vertices are (default: lines, or what they were when they came).",
 )
-@click.option("--overwrite", is_flag=True, help="Replace FILE.")
-@storage_option()
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Write the files of a folder in so many processes."
+)
 @quiet_option()
 @json_option()
 def export_file(
@@ -172,10 +193,12 @@ def export_file(
     node: str | None,
     name: str | None,
     level: int,
+    vertices_per_file: int | None,
     sharded: bool | None,
     annotation_type: Any,
     overwrite: bool,
     storage_options: dict[str, Any],
+    workers: int | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -183,12 +206,13 @@ def export_file(
 
     The ending of FILE says the format, as for 'zardine vectors import'. What the format cannot hold is told. After an
     error FILE is as it was. If FILE is a folder, or ends in /, it gets a SWC file for each object of skeletons, and
-    with --format ply, obj or stl such for meshes. With --format precomputed FILE is a folder, or a URL, for
-    neuroglancer: points and straight lines become annotations, other lines and graphs skeletons; its document is
-    written last.
+    with --format ply, obj or stl such for meshes. With --format las, laz, parquet, trk, tck or trx it gets files that
+    are parts of the level; where that was cut off, the same command goes on. With --format precomputed FILE is a
+    folder, or a URL, for neuroglancer: points and straight lines become annotations, other lines and graphs skeletons;
+    its document is written last.
     """
     from zardine.cli.progress import progress
-    from zardine.vectors.exchange.formats import export_format, export_vectors, is_folder_of
+    from zardine.vectors.exchange.formats import export_format, export_vectors, is_folder_of, is_folder_of_parts
     from zardine.vectors.exchange.targets import files_of_target
 
     target = Path(file)
@@ -199,7 +223,12 @@ def export_file(
         chosen = export_format(store, file, name)
         if options and not chosen.is_folder:
             raise click.UsageError(f"the format {chosen.name} has no option --{next(iter(options)).replace('_', '-')}")
-    to_folder = chosen.is_folder or is_folder_of(file, chosen)
+    in_parts = is_folder_of_parts(file, chosen)
+    if (vertices_per_file or workers) and not in_parts:
+        raise click.UsageError("--vertices-per-file and --workers are of folders of files that are parts of a level")
+    if vertices_per_file:
+        options["vertices_per_file"] = vertices_per_file
+    to_folder = chosen.is_folder or is_folder_of(file, chosen) or in_parts
     files = [] if to_folder else files_of_target(target)
     if not to_folder:
         _check_target(target, files, overwrite)
@@ -211,7 +240,8 @@ def export_file(
         _remarks(quiet),
         progress("Writing values", show=show) as advance,
     ):
-        export_vectors(store, file, level=level, format=name, progress=advance.report, overwrite=overwrite, **options)
+        more: dict[str, Any] = {"workers": workers, "progress": advance.report, "overwrite": overwrite, **options}
+        export_vectors(store, file, level=level, format=name, **more)
     size = sum(each.stat().st_size for each in files if each.exists())
     if as_json:
         from zardine.cli.output import print_json
@@ -231,7 +261,7 @@ def _is_folder(file: str, name: str | None) -> bool:
 
     try:
         found = format_of(file, name, stored=True)
-        return found.is_folder or found.of_folders
+        return found.is_folder or found.takes_folders
     except UnsupportedError:
         return name is not None
 

@@ -175,6 +175,7 @@ WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
     {
         "cells": "zardine.vectors.changing.cell_jobs:CellsWork",
         "convert": "zardine.tools.converting.jobs:ConvertWork",
+        "export": "zardine.vectors.exchange.export_work:ExportWork",
         "import": "zardine.vectors.exchange.import_work:ImportWork",
         "rechunk": "zardine.tools.rechunking.work:RechunkWork",
         "reshard": "zardine.tools.resharding.jobs:ReshardWork",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from zardine.vectors.changing.editing import set_attribute as set_attribute
     from zardine.vectors.exchange.formats import export_vectors as export_vectors
     from zardine.vectors.exchange.formats import import_vectors as import_vectors
+    from zardine.vectors.exchange.formats import plan_export as plan_export
     from zardine.vectors.exchange.formats import plan_import as plan_import
     from zardine.vectors.findings import Finding as Finding
     from zardine.vectors.findings import Report as Report
@@ -102,7 +103,7 @@ _exports = Exports(
         "writing_cells": ("plan_write_cells", "write_cells"),
         "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
         "changing.editing": ("delete", "move_vertices", "set_attribute"),
-        "exchange.formats": ("export_vectors", "import_vectors", "plan_import"),
+        "exchange.formats": ("export_vectors", "import_vectors", "plan_export", "plan_import"),
         "findings": ("Finding", "Report"),
         "graph": ("append_graph", "read_graph", "write_graph"),
         "skeleton": ("append_skeleton", "read_skeleton", "write_skeleton"),

@@ -110,9 +110,10 @@ class Selection:
           its vertices in what :meth:`read` gives.
 
         Memory is bounded by ``most`` vertices with their attributes, or those of the fullest chunk, a few times over;
-        and by the object index (16 bytes and more for each piece of an object in a chunk), the list of chunks, a
-        quarter byte for each vertex of the chunks of links, and all links of a skeleton. To put lines together, a chunk
-        is read once for each part that has a line in it, and twice more to look for them.
+        and by the object index (16 bytes and more for each piece of an object in a chunk, 32 more of lines), the list
+        of chunks, a quarter byte for each vertex of the chunks of links, and all links of a skeleton. Lines are read
+        once before the first part comes, into temporary files, which lie where ``TMPDIR`` says; what boxes, chunks and
+        values choose among is read once more before that.
 
         Raises :class:`~zardine.errors.ArrayChangedError` where somebody changes the level meanwhile: all parts are of
         one state. Other errors are those of :meth:`read`.

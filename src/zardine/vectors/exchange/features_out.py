@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
@@ -17,12 +17,11 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.features import NOTHING
-from zardine.vectors.exchange.file_parts import Step
 from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, columns_with_ids
 from zardine.vectors.exchange.losses import LINES, check_rank, check_store, warn_kind
-from zardine.vectors.exchange.targets import writing
-from zardine.vectors.format.ragged import row_numbers, starts_of
-from zardine.vectors.outside import known_crs, needing, warn
+from zardine.vectors.exchange.part_files import FileWriter
+from zardine.vectors.format.ragged import bounds_of, row_numbers, starts_of
+from zardine.vectors.outside import keeping, known_crs, needing, warn
 from zardine.vectors.results import Points, Polylines
 from zardine.vectors.storing.store import VectorStore
 
@@ -91,7 +90,7 @@ class _Column:
     channel: int | None
     as_text: bool
     sample: Any
-    """A value of the type that all are stored as."""
+    """A value of the type that all are stored as: JSON."""
 
     def values(self, columns: Mapping[str, npt.NDArray[Any]]) -> Any:
         """Return its values for some rows."""
@@ -102,44 +101,80 @@ class _Column:
         return values if values.dtype.kind in "iufb" else values.tolist()
 
 
-def features_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
-    """A feature for each point or line, with the attributes of points or of whole lines."""
+def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Any]) -> dict[str, Any]:
+    """See which columns a file has: a feature is a point or a line, with the attributes of points or of whole lines."""
     with needing(target):
         for name in ("geopandas", "pyarrow.parquet", "pyogrio"):
             import_module(name)
 
-    root = VectorStore.open(path).root
-    points_here = root.geometry_types[:1] == ("point_cloud",)
+    points_here = _are_points(path)
     kept = ("vertex_attributes",) if points_here else ("object_attributes",)
     kind = check_store(path, target, level, ("point_cloud", *LINES), kept)
     if not points_here:
         warn_kind(kind, "polyline", target)
-    crs = known_crs(root.block.get("crs"), target)
-    parts: Any = LevelParts[Any](path, level, step)
+    known_crs(VectorStore.open(path).root.block.get("crs"), target)
     check_rank(parts.rank, target, (2, 3))
-    make: Callable[[Any], _Features] = _of_points if points_here else _of_lines
-    seen, count, left_out = SeenColumns(_Look), 0, 0
-    low, high = np.full(parts.rank, np.inf), np.full(parts.rank, -np.inf)
+    seen, extent = SeenColumns(_Look, in_order=parts.in_order), _Extent()
     for part in parts:
         seen.look(part.attributes if points_here else part.object_attributes, part.object_ids)
-        features = make(part)
-        count, left_out = count + len(features), left_out + features.left_out
-        low = np.minimum(low, features.corners.min(axis=0, initial=np.inf))
-        high = np.maximum(high, features.corners.max(axis=0, initial=-np.inf))
+        extent.look(_features_of(part))
     looks = seen.found(target)
-    if left_out:
-        warn(target, f"{left_out} lines of less than two vertices are left out")
-    if not count:
+    if extent.left_out:
+        warn(target, f"{extent.left_out} lines of less than two vertices are left out")
+    if not extent.count:
         warn(target, f"it will hold nothing, and cannot be imported: the format does not say of what, {NOTHING}")
     columns = _columns(looks, target)
-    geometry = ("Point" if points_here else "LineString") + (" Z" if parts.rank > 2 else "")
-    schema = _schema(columns, geometry if count else "", crs, np.concatenate((low[:2], high[:2])).tolist(), count)
-    tables = _Tables(schema, columns, parts, make)
-    with writing(target) as place:
-        if target.suffix.lower() == ".parquet":
-            tables.to_parquet(place)
-        else:
-            tables.to_file(place, geometry if count else "Unknown", crs)
+    told = {name: [each.attribute, each.channel, each.as_text, each.sample] for name, each in columns.items()}
+    return {"columns": told, "count": extent.count, "box": extent.box}
+
+
+def _write(path: StoreLike, place: Path, parts: LevelParts[Any], layout: Mapping[str, Any]) -> None:
+    columns = {name: _Column(*told) for name, told in layout["columns"].items()}
+    with keeping():  # it was told before
+        crs = known_crs(VectorStore.open(path).root.block.get("crs"), place)
+    count, box = layout["count"], layout["box"]
+    if not parts.is_whole:
+        extent = _Extent()
+        for part in parts.through(None):
+            extent.look(_features_of(part))
+        count, box = extent.count, extent.box
+    shape = ("Point" if _are_points(path) else "LineString") + (" Z" if parts.rank > 2 else "")
+    geometry = shape if layout["count"] else ""
+    tables = _Tables(_schema(columns, geometry, crs, box, count), columns, parts)
+    if place.suffix.lower() == ".parquet":
+        tables.to_parquet(place)
+    else:
+        tables.to_file(place, geometry or "Unknown", crs)
+
+
+features_out = FileWriter(_look, _write)
+"""Points or lines as GeoJSON, GeoPackage, Shapefile or Parquet."""
+
+
+def _are_points(path: StoreLike) -> bool:
+    return VectorStore.open(path).root.geometry_types[:1] == ("point_cloud",)
+
+
+class _Extent:
+    """How many features there are, and in which box."""
+
+    def __init__(self) -> None:
+        self.count = self.left_out = 0
+        self.box: list[float] | None = None
+        """The lowest and the highest x and y; ``None``: there are no features."""
+
+    def look(self, features: _Features) -> None:
+        """Look at some more."""
+        self.count, self.left_out = self.count + len(features), self.left_out + features.left_out
+        if len(features):
+            low, high = bounds_of(features.corners[:, :2])
+            if self.box is not None:
+                low, high = np.minimum(low, self.box[:2]), np.maximum(high, self.box[2:])
+            self.box = [*low.tolist(), *high.tolist()]
+
+
+def _features_of(part: Points | Polylines) -> _Features:
+    return _of_points(part) if isinstance(part, Points) else _of_lines(part)
 
 
 def _of_points(part: Points) -> _Features:
@@ -161,13 +196,12 @@ class _Tables:
 
     schema: Any
     columns: Mapping[str, _Column]
-    parts: Any
-    make: Callable[[Any], _Features]
+    parts: LevelParts[Any]
 
     def __iter__(self) -> Iterator[Any]:
         arrow: Any = import_module("pyarrow")
         for part in self.parts:
-            features = self.make(part)
+            features = _features_of(part)
             arrays = [
                 arrow.array(each.values(features.columns), self.schema.field(name).type, from_pandas=True)
                 for name, each in self.columns.items()
@@ -211,21 +245,22 @@ class _Tables:
                 raise
 
 
-def _schema(columns: Mapping[str, _Column], geometry: str, crs: Any, box: list[float], count: int) -> Any:
+def _schema(columns: Mapping[str, _Column], geometry: str, crs: Any, box: list[float] | None, count: int) -> Any:
     """The schema of a file of Parquet with such columns, as geopandas has it; ``geometry``: what it is if any is."""
     geopandas, parquet = import_module("geopandas"), import_module("pyarrow.parquet")
     shapely: Any = import_module("shapely")
     corners = np.zeros((2, 3 if geometry.endswith("Z") else 2))
     shape = shapely.LineString(corners) if geometry.startswith("Line") else shapely.Point(corners[0])
-    sample = {name: [each.sample] if count else [] for name, each in columns.items()}
+    sample = {name: [each.sample] if geometry else [] for name, each in columns.items()}
     file = BytesIO()
-    geopandas.GeoDataFrame(sample, geometry=[shape] if count else [], crs=crs).to_parquet(file)
+    geopandas.GeoDataFrame(sample, geometry=[shape] if geometry else [], crs=crs).to_parquet(file)
     schema = parquet.read_schema(file)
-    if not count:
+    if not geometry:
         return schema
     metadata = dict(schema.metadata)
     about, frame = json.loads(metadata[b"geo"]), json.loads(metadata[b"pandas"])
-    about["columns"][_GEOMETRY]["bbox"] = box
+    if box is not None:
+        about["columns"][_GEOMETRY]["bbox"] = box
     frame["index_columns"][0]["stop"] = count
     return schema.with_metadata({**metadata, b"pandas": json.dumps(frame).encode(), b"geo": json.dumps(about).encode()})
 

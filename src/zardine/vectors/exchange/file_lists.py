@@ -78,10 +78,10 @@ class FileList:
         """Return the files of a part."""
         return self.files[self.cuts[number] : self.cuts[number + 1]]
 
-    def warn_of_others(self, source: Path) -> None:
-        """Warn of the files of the folder that are left out."""
+    def warn_of_others(self, source: Path, besides: Collection[str] = ()) -> None:
+        """Warn of the files of the folder that are left out, but of those called so."""
         if self.names is not None:
-            others = len(list(files_of(source))) - len(self.files)
+            others = sum(each.name not in besides for each in files_of(source)) - len(self.files)
             if others:
                 warn(source, f"{others} files that do not end in {self.files[0].suffix.lower()} are left out")
 

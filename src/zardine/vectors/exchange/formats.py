@@ -25,6 +25,7 @@ from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
+from zardine.vectors.exchange.export_work import planned_export
 from zardine.vectors.exchange.feature_parts import FeatureParts
 from zardine.vectors.exchange.features_out import features_out
 from zardine.vectors.exchange.file_lists import files_of
@@ -34,7 +35,6 @@ from zardine.vectors.exchange.geff_out import geff_out
 from zardine.vectors.exchange.import_work import (
     PARTS,
     ImportWork,
-    discard_unfinished,
     document_digest,
     telling,
 )
@@ -49,12 +49,22 @@ from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.swc import swc_out
 from zardine.vectors.exchange.targets import check_files, check_folder, files_of_target
 from zardine.vectors.exchange.trx import trx_out
+from zardine.vectors.exchange.unfinished import discard
 from zardine.vectors.format.layouts import layout_from
 from zardine.vectors.polylines import LineOptions
 from zardine.vectors.reading.kept import kind_of
 from zardine.vectors.storing.store import VectorStore
 
-__all__ = ["FORMATS", "ExportOptions", "Format", "export_vectors", "format_of", "import_vectors", "plan_import"]
+__all__ = [
+    "FORMATS",
+    "ExportOptions",
+    "Format",
+    "export_vectors",
+    "format_of",
+    "import_vectors",
+    "plan_export",
+    "plan_import",
+]
 
 
 class ImportOptions(LineOptions, total=False):
@@ -76,6 +86,8 @@ class ExportOptions(TypedDict, total=False):
     """Of ``precomputed``: whether values are packed into shards; ``None``: where there are more than 1,000."""
     annotation_type: Literal["point", "line", "axis_aligned_bounding_box"] | None
     """Of ``precomputed``: what lines of two vertices are; ``None``: boxes if they were such when they came."""
+    vertices_per_file: int
+    """Of folders of files that are parts of a level: how many vertices each has, about."""
 
 
 FileWriter: TypeAlias = Callable[[StoreLike, Path, int, Step], None]
@@ -95,19 +107,27 @@ class Format:
     """Whether it is many values, in a folder of any store."""
     of_folders: bool = False
     """Whether a folder of such files can be read as one, each file an object."""
+    of_parts: bool = False
+    """Whether a folder of such files can be read, and written, as one, each file a part of it."""
     unpacked: bool = False
     """Whether a file may be unpacked, as a folder."""
+
+    @property
+    def takes_folders(self) -> bool:
+        """Whether a folder of such files can be read as one."""
+        return self.of_folders or self.of_parts
 
 
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
-        *(Format(name, (f".{name}",), streamlines_out) for name in ("trk", "tck")),
-        Format("trx", (".trx",), trx_out, unpacked=True),
+        *(Format(name, (f".{name}",), streamlines_out, of_parts=True) for name in ("trk", "tck")),
+        Format("trx", (".trx",), trx_out, of_parts=True, unpacked=True),
         Format("swc", (".swc",), swc_out, of_folders=True),
         *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
-        *(Format(name, (f".{name}",), scan_out) for name in ("las", "laz")),
-        *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp", "parquet")),
+        *(Format(name, (f".{name}",), scan_out, of_parts=True) for name in ("las", "laz")),
+        *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp")),
+        Format("parquet", (".parquet",), features_out, of_parts=True),
         Format("geff", (".geff",), geff_out, is_folder=True),
         Format("precomputed", (".precomputed",), precomputed_out, is_folder=True),
     )
@@ -148,7 +168,7 @@ def format_of(
             if is_it(where):
                 return FORMATS[known]
         there = {each.suffix.lower() for each in files_of(Path(text))} if Path(text).is_dir() else set()
-        found = [each for each in FORMATS.values() if each.of_folders and there.intersection(each.endings)]
+        found = [each for each in FORMATS.values() if each.takes_folders and there.intersection(each.endings)]
         if len(found) == 1:
             return found[0]
         if found:
@@ -174,9 +194,10 @@ def import_vectors(
     (skeletons), ``.ply``, ``.obj``, ``.stl`` (meshes; points of a ``.ply`` without faces), ``.las``, ``.laz`` (points),
     ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). A folder of ``.swc``, ``.ply``, ``.obj`` or
     ``.stl`` is read as one: each file is an object with the attribute ``name``, and with the id that it is called by
-    where all are called by numbers. ``precomputed``, a folder or URL of neuroglancer with annotations, skeletons or
-    meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the writer:
-    ``chunk_shape``, ``shard_shape``, ``compressor``, …
+    where all are called by numbers. One of ``.las``, ``.laz``, ``.parquet``, ``.trk``, ``.tck`` or ``.trx`` is read as
+    one, too, its files one behind the other. ``precomputed``, a folder or URL of neuroglancer with annotations,
+    skeletons or meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the
+    writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
     What is large, to a store in a directory, is imported by the plan of :func:`plan_import`: who is killed goes on by
     the same call. ``workers``: so many processes read it, of any size. ``storage_options`` are those of a ``source`` at
@@ -199,11 +220,11 @@ def import_vectors(
         parts.close()
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
     target = Place.of(*find_place(path, mode="a"), given=path)
-    discard_unfinished(target, str(given) if isinstance(given, Place) else str(given.absolute()))
+    discard(target, "import", str(given) if isinstance(given, Place) else str(given.absolute()))
     try:
         import_parts(parts, str(source), path, options, progress)
     except UnsupportedError:  # of a file that is not what its metadata tell
-        if chosen.name != "parquet":
+        if chosen.name != "parquet" or _file(source).is_dir():
             raise
         import_parts(FeatureParts(_file(source), options, AT_ONCE), str(source), path, options, progress)
 
@@ -324,6 +345,7 @@ def export_vectors(
     *,
     level: int = 0,
     format: str | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
     **options: Unpack[ExportOptions],
 ) -> None:
@@ -333,6 +355,10 @@ def export_vectors(
     :class:`~zardine.errors.ZarrUserWarning` before anything is written. A folder (there, or with a ``/`` at its end) of
     SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each object, called by its attribute ``name`` or its id.
     Half a million vertices are in memory at a time, with ids, lengths and attributes of whole objects.
+
+    A folder (there, or with a ``/``) of ``format`` ``las``, ``laz``, ``parquet``, ``trk``, ``tck`` or ``trx`` gets
+    files of about ``vertices_per_file`` (4,194,304) by the plan of :func:`plan_export`: ``workers`` processes write
+    them, and who is killed goes on by the same call. :func:`import_vectors` reads the folder as one.
 
     ``progress(done, total)`` counts thousandths, of ``precomputed`` values. Files that are there, and folders with
     something in them, are replaced only by ``overwrite=True``; files, and folders of such, when the new ones are
@@ -344,6 +370,13 @@ def export_vectors(
     ``TypeError`` for options that the format does not have.
     """
     chosen = export_format(path, target, format)
+    if is_folder_of_parts(target, chosen):
+        _run_export(plan_export(path, target, level=level, format=format, **options), workers, progress)
+        return
+    if workers is not None:
+        raise UnsupportedError(
+            f"{target} is written by one process: workers= are of folders, with format= one of {_named_parts()}"
+        )
     if chosen.is_folder:
         chosen.write(path, target, level, progress=progress, **options)
         return
@@ -362,6 +395,64 @@ def export_vectors(
     step(1)
 
 
+def plan_export(
+    path: StoreLike,
+    target: StoreLike,
+    *,
+    level: int = 0,
+    format: str | None = None,
+    source_path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[ExportOptions],
+) -> Plan:
+    """Return the plan of :func:`export_vectors` to a folder of files that are parts of a level. Nothing is written.
+
+    The first job goes through the level, to see what files have and what the format does not hold, which is told in the
+    end; the others write a file each, ``part-00000.laz``, …, of about ``vertices_per_file`` vertices: points of some
+    chunks, lines that begin in some. Files are made in a hidden folder of ``target``, and put there when all are: then
+    ``_parts.json`` names them. ``source_path`` names a node in the store at ``path``, and ``storage_options`` are those
+    of a store at a URL. With ``overwrite=True`` files of the format that are in the folder are removed in the end.
+
+    Raises :class:`~zardine.errors.UnsupportedError` for other formats and for single files,
+    :class:`~zardine.errors.NodeExistsError` for a folder with other files in it, or with any without ``overwrite``, and
+    ``TypeError`` for other options.
+    """
+    place = Place.of(*find_place(path, source_path, mode="r", storage_options=storage_options), given=path)
+    source = StorePath(place.store, place.path)
+    chosen = export_format(source, target, format)
+    if not is_folder_of_parts(target, chosen):
+        raise UnsupportedError(
+            f"{target} is written by one process: jobs write to a folder (there, or with a / at the end), with format= "
+            f"one of {_named_parts()}"
+        )
+    unknown = [name for name in options if name not in ("overwrite", "vertices_per_file")]
+    if unknown:
+        raise TypeError(f"folders of {chosen.name} have no option {unknown[0]!r}")
+    count = options.get("vertices_per_file", WHOLE)
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise DataError(f"vertices_per_file is a number from 1 on, not {count!r}")
+    return planned_export(place, level, chosen.name, _file(target), int(count), options.get("overwrite", False))
+
+
+def _run_export(plan: Plan, workers: int | None, progress: Progress | None) -> None:
+    step = Shares(progress, 1).part()
+    try:
+        run_through(plan, workers=workers, progress=lambda done, total: step(done / max(1, total)))
+    except (DataError, ArrayChangedError):  # of the level: going on would not help
+        plan.cancel()
+        raise
+    step(1)
+
+
+def _named_parts() -> str:
+    return ", ".join(each.name for each in FORMATS.values() if each.of_parts)
+
+
+def is_folder_of_parts(target: StoreLike, chosen: Format) -> bool:
+    """Return whether ``target`` is, or is to be, a folder of files of a format that are parts of a level."""
+    return chosen.of_parts and _is_folder(target, chosen)
+
+
 def export_format(path: StoreLike, target: StoreLike, name: str | None) -> Format:
     """Return the format that :func:`export_vectors` writes: :func:`format_of`, of a folder of skeletons SWC."""
     try:
@@ -376,7 +467,11 @@ def export_format(path: StoreLike, target: StoreLike, name: str | None) -> Forma
 
 def is_folder_of(target: StoreLike, chosen: Format) -> bool:
     """Return whether ``target`` is, or is to be, a folder with a file of a format for each object."""
-    if not chosen.of_folders or not isinstance(target, str | Path):
+    return chosen.of_folders and _is_folder(target, chosen)
+
+
+def _is_folder(target: StoreLike, chosen: Format) -> bool:
+    if not isinstance(target, str | Path):
         return False
     return str(target).endswith("/") or (Path(target).is_dir() and Path(target).suffix.lower() not in chosen.endings)
 
@@ -389,8 +484,8 @@ def _given(source: StoreLike, chosen: Format, storage_options: Mapping[str, Any]
     path = _file(source)
     if storage_options:
         raise TypeError(f"storage_options are of folders at a URL: leave them out for {path}")
-    if path.is_dir() and not (chosen.of_folders or chosen.unpacked):
-        known = ", ".join(each.name for each in FORMATS.values() if each.of_folders)
+    if path.is_dir() and not (chosen.takes_folders or chosen.unpacked):
+        known = ", ".join(each.name for each in FORMATS.values() if each.takes_folders)
         raise DataError(f"{path} is a directory, not a file; directories are read of files of the formats {known}")
     return path
 

@@ -8,7 +8,6 @@ for, is another one, so is the plan, and what an earlier one has left is removed
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,34 +15,32 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
-from zardine.codecs.crc32c import crc32c
 from zardine.engine.documents import get_document
 from zardine.errors import DataError, MetadataError, PlanError
-from zardine.hierarchy.find import HIDDEN, document_key, find_node, taken
+from zardine.hierarchy.find import document_key, find_node, taken
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place, Places
 from zardine.jobs.plan import Plan
 from zardine.jobs.ranges import Ranges
-from zardine.jobs.records import Done, Records
+from zardine.jobs.records import Done
 from zardine.jobs.stages import BlockGrid, Stage
 from zardine.jobs.work import Forecast, Work
-from zardine.json_document import parse_json
 from zardine.metadata.documents import GroupMetadata
-from zardine.metadata.node_names import join_path
-from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.vectors.changing.creating import REPLACED, complete_all, erase_leftover
 from zardine.vectors.exchange.feature_parts import FeatureParts
 from zardine.vectors.exchange.file_parts import FORM, FileParts, Part, Step, Whole
 from zardine.vectors.exchange.geff import GeffParts
+from zardine.vectors.exchange.joined_files import joined
 from zardine.vectors.exchange.meshes import ObjParts, PlyParts, StlParts
-from zardine.vectors.exchange.parquet_parts import parquet_parts
+from zardine.vectors.exchange.parquet_parts import ParquetParts, parquet_parts
 from zardine.vectors.exchange.precomputed.reading import precomputed_parts
 from zardine.vectors.exchange.scans import ScanParts
 from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder, source_of
 from zardine.vectors.exchange.streamlines import TckParts, TrkParts
 from zardine.vectors.exchange.swc import SwcParts
-from zardine.vectors.exchange.trx import TrxParts
+from zardine.vectors.exchange.trx import JoinedTrx, TrxParts
+from zardine.vectors.exchange.unfinished import discard, folder_of, note, sum_of
 from zardine.vectors.outside import keeping, repeat, warn
 from zardine.vectors.storing.store import ORIGIN
 
@@ -51,25 +48,22 @@ PARTS: Final[dict[str, Callable[[Any, Mapping[str, Any], int, Any], FileParts]]]
     "geff": GeffParts,
     "geojson": FeatureParts,
     "gpkg": FeatureParts,
-    "las": ScanParts,
-    "laz": ScanParts,
+    "las": joined((".las",), ScanParts),
+    "laz": joined((".laz",), ScanParts),
     "obj": ObjParts,
-    "parquet": parquet_parts,
+    "parquet": joined((".parquet",), parquet_parts, ParquetParts),
     "ply": PlyParts,
     "precomputed": precomputed_parts,
     "shp": FeatureParts,
     "stl": StlParts,
     "swc": SwcParts,
-    "tck": TckParts,
-    "trk": TrkParts,
-    "trx": TrxParts,
+    "tck": joined((".tck",), TckParts),
+    "trk": joined((".trk",), TrkParts),
+    "trx": joined((".trx",), TrxParts, join=JoinedTrx, unpacked="header.json"),
 }
 """Formats whose files, or folders, can be read in parts, in any order."""
 FOLDERS: Final = ("geff", "precomputed")
 """Those of them that are folders of values, in any store."""
-
-_FACTS: Final = "import.json"
-"""Says beside the parts what they are of."""
 
 _step: ContextVar[Step] = ContextVar("step", default=lambda share: None)
 
@@ -139,7 +133,7 @@ class ImportWork(Work):
             raise PlanError(f"{self.source.name} has changed since its import was planned: plan it anew")
 
     def _folder(self, plan: str) -> str:
-        return join_path(self.target.path, f"{HIDDEN}/import/{plan}/")
+        return folder_of(self.target, self.kind, plan)
 
     def _key(self, plan: str, number: int) -> str:
         return f"{self._folder(plan)}part-{number}"
@@ -160,7 +154,7 @@ class ImportWork(Work):
         data = Part.of(piece, self.options.get("dtype"), f"{self.source.name}, part {job.number}", told).to_bytes()
         store.set(key, data)
         job.advance(self.job_bytes(0, job.number))
-        return JobDone(_seen(data))
+        return JobDone(sum_of(data))
 
     def seen(self, stage: int, jobs: Ranges, *, surely: bool) -> Iterator[tuple[int, str]]:
         for number in jobs:
@@ -169,7 +163,7 @@ class ImportWork(Work):
             if surely:  # it was found not to be what the job has written
                 what = "gone" if data is None else "damaged"
                 warn(self.source.name, f"part {number} is read again: {key} of {self.target.store} is {what}")
-            yield number, "gone" if data is None else _seen(bytes(data))
+            yield number, "gone" if data is None else sum_of(bytes(data))
 
     # before and after
 
@@ -192,10 +186,8 @@ class ImportWork(Work):
             if node is not None:
                 raise taken(store, path, node, REPLACED)
             raise PlanError(f"what was at {self.target} when the import was planned is gone: plan it anew")
-        own = self._folder(plan)
-        discard_unfinished(self.target, self.source.name, self._facts(), own)
-        if store.get(own + _FACTS) is None:
-            store.set(own + _FACTS, json.dumps(self._facts()).encode())
+        discard(self.target, self.kind, self.source.name, self._facts(), self._folder(plan))
+        note(self.target, self.kind, plan, self._facts())
 
     def _facts(self) -> dict[str, Any]:
         source = {"path": self.source.name, **self.source.to_json()}
@@ -257,7 +249,10 @@ class ImportWork(Work):
         if isinstance(source, SourceFolder) != (document["format"] in FOLDERS):
             raise PlanError(f"a plan of an import has a place for the folders of {', '.join(FOLDERS)}, else a file")
         options, outline = dict(document["options"]), document["outline"]
-        listed = isinstance(outline, list) and len(outline) == numbers[1] + 1 and all(map(_is_place, outline))
+        outlines = outline if isinstance(outline, list) and outline and isinstance(outline[0], list) else []
+        files = outlines if outlines and all(outlines) and isinstance(outlines[0][0], list) else [outlines]
+        listed = all(isinstance(each, list) and all(map(_is_place, each)) for each in files)
+        listed = listed and sum(len(each) - 1 for each in files) == numbers[1]
         is_scheme = isinstance(outline, dict) and PARTS[document["format"]] is FeatureParts
         if outline is not None and not is_scheme and not listed:
             raise PlanError("a plan of an import says of each part where it begins")
@@ -266,45 +261,9 @@ class ImportWork(Work):
         return cls(*made, at_once, count, vertices, memory, outline)
 
 
-def discard_unfinished(target: Place, name: str, now: Mapping[str, Any] | None = None, own: str = "") -> None:
-    """Remove what other imports to a place have left there, and warn of it, as one of the source ``name`` begins.
-
-    ``now`` is what this one is of, and ``own`` the folder of its parts; without both it keeps none.
-    """
-    _, folders = target.store.list_dir(join_path(target.path, f"{HIDDEN}/import/"))
-    for folder in folders:
-        if folder != own:
-            warn(name, f"an unfinished import to {target} is discarded: {_why(target.store, folder, name, now)}")
-            Records(target, folder.rstrip("/").rpartition("/")[2]).erase()
-            target.store.erase_prefix(folder)
-
-
-def _why(store: Store, folder: str, name: str, now: Mapping[str, Any] | None) -> str:
-    """Why an import goes not on with what another one has left in a folder."""
-    try:
-        found: Any = parse_json(store.get(folder + _FACTS) or b"")
-        source, options = dict(found["source"]), dict(found["options"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return "what it was of is not known any more"
-    if source.get("path") != name:
-        return f"it was of {source.get('path')}"
-    if now is None:
-        return "this one is not by jobs"
-    if source != now["source"]:
-        return f"the {'file' if 'modified' in source else 'folder'} has changed since"
-    differing = [each for each in {**options, **now["options"]} if options.get(each) != now["options"].get(each)]
-    if differing:
-        return f"it had other options: {', '.join(sorted(differing))}"
-    return "it was cut into other parts, or what it was to replace has changed"
-
-
 def _is_place(numbers: Any) -> bool:
     """Whether these are bytes, lines and vertices."""
     return isinstance(numbers, list) and len(numbers) == 3 and all(type(each) is int and each >= 0 for each in numbers)
-
-
-def _seen(data: bytes) -> str:
-    return f"{len(data)} {crc32c(data):08x}"
 
 
 def document_digest(place: Place) -> str | None:
@@ -315,4 +274,4 @@ def document_digest(place: Place) -> str | None:
     return hashlib.sha256(bytes(get_document(place.store, document_key(place.path, node)) or b"")).hexdigest()
 
 
-__all__ = ["FOLDERS", "PARTS", "ImportWork", "discard_unfinished", "document_digest", "telling"]
+__all__ = ["FOLDERS", "PARTS", "ImportWork", "document_digest", "telling"]

@@ -15,14 +15,15 @@ from zardine.errors import ArrayChangedError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import Step
-from zardine.vectors.exchange.losses import numbers, with_ids
+from zardine.vectors.exchange.losses import LINES, numbers, with_ids
 from zardine.vectors.outside import warn
-from zardine.vectors.reading.batches import join_values
+from zardine.vectors.reading.batches import in_batches, join_values
+from zardine.vectors.reading.batches_of_lines import GatheredLines
 from zardine.vectors.reading.kept import kind_of
-from zardine.vectors.reading.query import ALL, Names
+from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions
 from zardine.vectors.results import Geometry, Graph, Mesh, Polylines, Skeleton
 from zardine.vectors.selecting import Selection
-from zardine.vectors.storing.store import VectorStore
+from zardine.vectors.storing.store import Level, VectorStore
 
 OBJECT_ID: Final = "object_id"
 """The column that ids of objects become."""
@@ -31,19 +32,38 @@ PartT = TypeVar("PartT", bound=Geometry)
 
 
 class LevelParts(Generic[PartT]):
-    """A level of a store, about :data:`AT_ONCE` vertices at a time; what fits into one part is read once.
+    """A level of a store, about :data:`AT_ONCE` vertices at a time; lines, and what fits into one part, are read once.
 
-    It is gone through ``ways`` times, and ``step`` is called with the share of all of them that is done.
+    It is gone through ``ways`` times, and ``step`` is called with the share of all of them that is done. ``chosen``:
+    some chunks or objects, of which there are ``count`` vertices, about. ``in_order``: they are written in this order.
     """
 
-    def __init__(self, path: StoreLike, level: int, step: Step, ways: int = 2) -> None:
-        self._path, self._number = path, level
+    def __init__(
+        self,
+        path: StoreLike,
+        level: int,
+        step: Step,
+        ways: int = 2,
+        chosen: QueryOptions | None = None,
+        count: int | None = None,
+        *,
+        in_order: bool = True,
+    ) -> None:
+        self._path, self.number = path, level
         self._step, self._ways, self._done = step, ways, 0
-        self._level = VectorStore.open(path).level(level)
-        root = self._level.owner.root
+        self.level = VectorStore.open(path).level(level)
+        root = self.level.owner.root
         self._kind, self.rank = kind_of(root), root.ndim
-        self.count = self._level.document.vertex_count
+        self.count = self.level.document.vertex_count if count is None else count
         """How many vertices there are, as the level says."""
+        self.seen = 0
+        """How many the last way has had."""
+        self.is_whole, self.in_order = chosen is None, in_order
+        self._query: QueryOptions = {**(chosen or {}), "level": level}
+        self._at_once = self.is_whole and self.count <= AT_ONCE
+        self._lines: GatheredLines | None = None
+        self._are_gathered = self._kind in LINES and not self._at_once
+        self._ways += self._are_gathered
 
     def __iter__(self) -> Iterator[PartT]:
         """Give the parts with all attributes; see :meth:`through`."""
@@ -55,28 +75,52 @@ class LevelParts(Generic[PartT]):
         Raises :class:`~zardine.errors.ArrayChangedError` where somebody has changed it since.
         """
         self.check()
-        if self.count <= AT_ONCE:
+        self.seen = 0
+        if self._at_once:
             yield self._whole
+            self.seen = len(self._whole.positions)
         else:
-            seen = 0
-            for part in self._select(attributes).batches(AT_ONCE):
+            for part in self._gathered(attributes) if self._are_gathered else self._select(attributes).batches(AT_ONCE):
                 yield cast(PartT, part)
-                seen += own(part)
-                self._step((self._done + min(1.0, seen / self.count)) / self._ways)
+                self.seen += own(part)
+                self._tell(self.seen)
         self.check()
         self._done += 1
         self._step(self._done / self._ways)
+
+    def _tell(self, seen: int) -> None:
+        """Tell how many vertices of this way are done."""
+        self._step((self._done + min(1.0, seen / max(1, self.count))) / self._ways)
+
+    def _gathered(self, attributes: Names) -> Iterator[Geometry]:
+        """Lines, which are read once for all ways: each part has some of most chunks."""
+
+        def make(level: Level) -> Iterator[Polylines]:
+            if self._lines is None:
+                seen = 0
+
+                def see(count: int) -> None:
+                    nonlocal seen
+                    seen += count
+                    self._tell(seen)
+
+                self._lines = GatheredLines(level, Query(**self._query).checked(), AT_ONCE, see)
+                self._done += 1
+            yield from self._lines.batches(AT_ONCE, attributes)
+
+        return in_batches(self._path, self.number, make)
 
     @cached_property
     def _whole(self) -> PartT:
         return cast(PartT, self._select(ALL).read())
 
     def _select(self, attributes: Names) -> Selection:
-        return Selection(self._path, self._kind, level=self._number, attributes=attributes)
+        query: QueryOptions = {**self._query, "attributes": attributes}
+        return Selection(self._path, self._kind, **query)
 
     def check(self) -> None:
         """Raise :class:`~zardine.errors.ArrayChangedError` where somebody has changed the level."""
-        if not self._level.is_current():
+        if not self.level.is_current():
             raise ArrayChangedError(f"{self._path} was changed while it was exported: export it again")
 
 
@@ -115,13 +159,16 @@ LookT = TypeVar("LookT", bound=Look)
 
 
 class SeenColumns(Generic[LookT]):
-    """What is known of columns that were looked at part by part, and of ids of objects, which are one more of them."""
+    """What is known of columns that were looked at part by part, and of ids of objects, which are one more of them.
 
-    def __init__(self, make: Callable[[str, npt.NDArray[Any]], LookT]) -> None:
+    ``in_order``: rows are written in this order, so that ids which are numbers from 0 on say nothing.
+    """
+
+    def __init__(self, make: Callable[[str, npt.NDArray[Any]], LookT], *, in_order: bool = True) -> None:
         self._make = make
         self._looks: dict[str, LookT] = {}
         self._rows = 0
-        self._is_taken = self._ids_say_more = False
+        self._is_taken, self._ids_say_more = False, not in_order
 
     def look(self, columns: Mapping[str, npt.NDArray[Any]], ids: Ints | None = None) -> None:
         """Look at the rows of a part."""
@@ -158,10 +205,10 @@ def numbers_among(looks: Mapping[str, LookT], target: Path | str, *, channels: b
 
 
 class SeenLines(Generic[LookT]):
-    """What is known of lines that were looked at; those without vertices are left out."""
+    """What is known of lines that were looked at; those without vertices are left out. See :class:`SeenColumns`."""
 
-    def __init__(self, make: Callable[[str, npt.NDArray[Any]], LookT]) -> None:
-        self.of_vertices = SeenColumns(make)
+    def __init__(self, make: Callable[[str, npt.NDArray[Any]], LookT], *, in_order: bool = True) -> None:
+        self.of_vertices, self._in_order = SeenColumns(make), in_order
         self._lengths: list[Ints] = []
         self._ids: list[Ints] = []
         self._columns: dict[str, list[npt.NDArray[Any]]] = {}
@@ -193,4 +240,4 @@ class SeenLines(Generic[LookT]):
         if count > len(self.ids):
             warn(target, f"{count - len(self.ids)} lines without vertices are left out")
         columns = {name: join_values(each) for name, each in self._columns.items()} if attributes else {}
-        return with_ids(columns, self.ids, target)
+        return with_ids(columns, self.ids, target, in_order=self._in_order)

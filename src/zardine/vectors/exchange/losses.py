@@ -118,9 +118,9 @@ def numbers(columns: Mapping[str, Any], target: Path | str, *, channels: bool = 
     return found
 
 
-def with_ids(columns: Mapping[str, Any], ids: Any, target: Path | str) -> dict[str, Any]:
-    """The columns, and the ids of objects as another one, where they are more than numbers from 0 on."""
-    if ids is None or np.array_equal(ids, np.arange(len(ids))):
+def with_ids(columns: Mapping[str, Any], ids: Any, target: Path | str, *, in_order: bool = True) -> dict[str, Any]:
+    """The columns, and the ids of objects as another one, where they are more than numbers from 0 on in their order."""
+    if ids is None or (in_order and np.array_equal(ids, np.arange(len(ids)))):
         return dict(columns)
     if "object_id" in columns:
         warn(target, "the ids of objects cannot be kept: there is an attribute 'object_id'")

@@ -47,10 +47,8 @@ class ParquetParts:
             self._shapely: Any = import_module("shapely")
         with reading(source), self._parquet.ParquetFile(source) as file:
             self._groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-            self._rows = int(file.metadata.num_rows)
+            self._own = self.rows = int(file.metadata.num_rows)
             schema = file.schema_arrow
-        if not self._rows:
-            raise UnsupportedError(f"{source} has no rows")
         about = self._table(schema.metadata, b"geo")
         self._geometry = str(about.get("primary_column"))
         column = (about.get("columns") or {}).get(self._geometry)
@@ -125,13 +123,13 @@ class ParquetParts:
     @property
     def vertices(self) -> int:
         """How many there are at least: one for each row."""
-        return self._rows
+        return self._own
 
     @property
     def memory(self) -> int:
         """Bytes that it takes to read a row group."""
         sizes = (6 * int(group.total_byte_size) + _OF_A_SHAPE * int(group.num_rows) for group in self._groups)
-        return max(sizes) + _FIXED
+        return max(sizes, default=0) + _FIXED
 
     def read(self, number: int) -> Piece:
         """Return the features of a row group that have a geometry."""
@@ -161,10 +159,10 @@ class ParquetParts:
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all features, and warn of those that have no geometry."""
-        missing = self._rows - (whole.count if self._kind == "Point" else len(whole.of_lines[LENGTHS]))
+        missing = self.rows - (whole.count if self._kind == "Point" else len(whole.of_lines[LENGTHS]))
         if missing:
             warn(self._source, f"{missing} features without a geometry are left out")
-        if missing == self._rows:
+        if missing == self.rows:
             raise DataError(f"{self._source} holds no positions: there is no feature with a geometry")
         given: dict[str, Any] = {"crs": None}
         if self._crs is not None:
@@ -179,9 +177,10 @@ class ParquetParts:
 def parquet_parts(source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> FileParts:
     """Return the row groups of a file, or all of it as one part where it has to be seen as a whole."""
     try:
-        return ParquetParts(source, options, at_once)
+        found = ParquetParts(source, options, at_once)
     except UnsupportedError:
-        return FeatureParts(source, options, at_once)
+        found = None
+    return found if found is not None and found.rows else FeatureParts(source, options, at_once)
 
 
 __all__ = ["ParquetParts", "parquet_parts"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from zardine.vectors.exchange.losses import (
     storable,
     warn_names,
 )
-from zardine.vectors.exchange.targets import writing
+from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.outside import needing, warn
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import Points
@@ -50,7 +51,7 @@ class ScanParts:
         self._source, self._at_once = source, at_once
         with self._opened() as reader:
             header = reader.header
-            self.vertices = int(header.point_count)
+            self.vertices = self.rows = int(header.point_count)
             _check_claim(header, source)
             self._row = int(header.point_format.size) + 8 * len(list(header.point_format.dimension_names))
 
@@ -90,7 +91,7 @@ class ScanParts:
             crs = {} if "crs" in options else {"crs": _crs_in(header, self._source)}
             _warn_left_out(header, self._source)
         whole.rename(storable({name: name for name in whole.columns}, self._source))
-        more = {} if self.vertices else bounds_of_nothing(self._source, options)
+        more = {} if self.rows else bounds_of_nothing(self._source, options)
         write_spooled_points(path, whole, {**crs, **options, **more}, step, origin)
 
     def close(self) -> None:
@@ -104,17 +105,17 @@ class ScanParts:
             yield reader
 
 
-def scan_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
-    """Coordinates are stored as 32-bit integers, in the least steps of a power of ten that hold the extent.
+def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Points]) -> dict[str, Any]:
+    """See which steps, format of points and dimensions a file needs.
 
-    The file is LAS 1.2 with points of format 3; LAS 1.4 with format 6, 7 or 8 where values of an attribute, or the
-    reference system, need it. Attributes without a field have up to three values for each point.
+    Coordinates are stored as 32-bit integers, in the least steps of a power of ten that hold the extent. The file is
+    LAS 1.2 with points of format 3; LAS 1.4 with format 6, 7 or 8 where values of an attribute, or the reference
+    system, need it. Attributes without a field have up to three values for each point.
     """
     with needing(target):
-        import laspy
+        import_module("laspy")
 
     check_store(path, target, level, ("point_cloud",), ("vertex_attributes",))
-    parts = LevelParts[Points](path, level, step, ways=3)
     check_rank(parts.rank, target)
     seen, low, high = SeenColumns(_Look), np.full(3, np.inf), np.full(3, -np.inf)
     for part in parts:
@@ -122,7 +123,8 @@ def scan_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
         low = np.minimum(low, part.positions.min(axis=0, initial=np.inf))
         high = np.maximum(high, part.positions.max(axis=0, initial=-np.inf))
     looks = numbers_among(seen.found(target), target)
-    header = _header(looks, _crs_out(path, target))
+    crs = _crs_out(path, target)
+    header = _header(looks, crs)
     if np.isfinite(low).all():
         header.offsets, header.scales = _steps(low, high)
     moved = False
@@ -131,14 +133,42 @@ def scan_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
     if moved:
         steps = ", ".join(f"{each:g}" for each in header.scales)
         warn(target, f"positions are rounded to steps of {steps}: the format has 32 bits for each coordinate")
-    kept = _kept(looks, header, target)
-    with writing(target) as place, laspy.open(str(place), mode="w", header=header) as file:
+    fields, extra = _kept(looks, header, target)
+    return {
+        "version": str(header.version),
+        "point_format": int(header.point_format.id),
+        "offsets": np.asarray(header.offsets).tolist(),
+        "scales": np.asarray(header.scales).tolist(),
+        "wkt": None if crs is None else crs.to_wkt(),
+        "fields": fields,
+        "extra": extra,
+    }
+
+
+def _write(path: StoreLike, place: Path, parts: LevelParts[Points], layout: Mapping[str, Any]) -> None:
+    import laspy
+
+    header = laspy.LasHeader(point_format=layout["point_format"], version=layout["version"])
+    header.offsets, header.scales = np.array(layout["offsets"]), np.array(layout["scales"])
+    if layout["wkt"] is not None:
+        import pyproj
+
+        header.add_crs(pyproj.CRS.from_wkt(layout["wkt"]))
+    if layout["extra"]:
+        header.add_extra_dims(
+            [laspy.ExtraBytesParams(name=name, type=np.dtype(kind)) for name, kind in layout["extra"]]
+        )
+    with laspy.open(str(place), mode="w", header=header) as file:
         for part in parts:
             columns = columns_with_ids(part.attributes, part.object_ids)
             record = _record(part.positions, file.header)
-            for name in kept:
+            for name in layout["fields"]:
                 record[name] = _plain(columns[name]).astype(record[name].dtype)
             file.write_points(record)
+
+
+scan_out = FileWriter(_look, _write, ways=3)
+"""Points as LAS or LAZ."""
 
 
 class _Look:
@@ -290,11 +320,11 @@ def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return kept[:, 0] if kept.ndim == 2 and kept.shape[1] == 1 else kept
 
 
-def _kept(looks: Mapping[str, _Look], header: Any, target: Path) -> list[str]:
-    """The attributes that a file can have; those without a field get one in ``header``. Warns of the others."""
+def _kept(looks: Mapping[str, _Look], header: Any, target: Path) -> tuple[list[str], list[tuple[str, str]]]:
+    """The attributes that a file can have, and the types of those that need a new field. Warns of the others."""
     import laspy
 
-    taken, long, extra = [], [], []
+    taken, long, extra = [], [], list[tuple[str, str]]()
     found: list[str] = []
     points = laspy.LasData(header)
     fields = set(header.point_format.dimension_names) - set(_COORDINATES)
@@ -312,12 +342,10 @@ def _kept(looks: Mapping[str, _Look], header: Any, target: Path) -> list[str]:
             found.append(name)
         if found[-1:] == [name] and name not in fields:
             shape = "" if like.ndim == 1 else str(like.shape[1])
-            extra.append(laspy.ExtraBytesParams(name=name, type=np.dtype(shape + like.dtype.str[1:])))
+            extra.append((name, shape + like.dtype.str[1:]))
     warn_names(taken, target, "coordinates, or other parts of a file, are called so")
     warn_names(long, target, "names have up to 32 bytes")
-    if extra:
-        header.add_extra_dims(extra)
-    return found
+    return found, extra
 
 
 def _is_taken(scan: Any, name: str) -> bool:

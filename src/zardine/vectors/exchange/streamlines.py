@@ -27,7 +27,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.arguments import shown
 from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.level_parts import LevelParts, SeenLines
+from zardine.vectors.exchange.level_parts import LevelParts, SeenLines, columns_with_ids
 from zardine.vectors.exchange.losses import (
     LINES,
     bounds_of_nothing,
@@ -41,8 +41,8 @@ from zardine.vectors.exchange.losses import (
     warn_names,
     warn_rounded,
 )
-from zardine.vectors.exchange.targets import writing
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.exchange.part_files import FileWriter
+from zardine.vectors.outside import keeping, needing, warn
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.store import VectorStore
@@ -96,6 +96,8 @@ class _Lines:
 
     outline: list[list[int]]
     """Of each part, and of the end: bytes, lines and vertices before it."""
+    rows: int
+    """How many lines there are, those without vertices among them."""
     _header: Mapping[str, Any]
 
     def __init__(self, source: Path) -> None:
@@ -155,7 +157,7 @@ class _Lines:
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all lines, and warn of what the store cannot hold."""
-        _store_lines(path, self._source, whole, self.outline[-1][1], self._header, options, step, origin)
+        _store_lines(path, self._source, whole, self.rows, self._header, options, step, origin)
 
     def close(self) -> None:
         """Remove what was unpacked."""
@@ -171,6 +173,7 @@ class TckParts(_Lines):
         with reading(source), self._opened() as file:
             self._header, self._start, self._dtype = _tck_header(file.read(_TCK_HEADER), source)
             self.outline = self._cuts(file, at_once) if outline is None else self._checked(outline, file)
+            self.rows = self.outline[-1][1]
 
     def _cuts(self, file: BinaryIO, at_once: int) -> list[list[int]]:
         """Where parts begin, and the last one ends: bytes, lines and vertices before that."""
@@ -280,6 +283,7 @@ class TrkParts(_Lines):
             if self._of_point < 12 or self._of_line < 4:
                 raise DataError(f"{source}: its header tells of a negative number of values")
             self.outline = self._cuts(file, at_once) if outline is None else self._checked(outline, file)
+            self.rows = self.outline[-1][1]
 
     def _cuts(self, file: BinaryIO, at_once: int) -> list[list[int]]:
         """Where parts begin, and the last one ends: bytes, lines and vertices before that."""
@@ -361,18 +365,18 @@ def _to_world(loaded: Any) -> Any:
     return None if np.array_equal(affine, np.eye(4)) else affine
 
 
-def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
-    """Both formats hold float32; of attributes TRK keeps numbers, TCK none. Lines without vertices are left out.
+def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Polylines]) -> dict[str, Any]:
+    """See which attributes a file can have: of TRK numbers, of TCK none. Lines without vertices are left out.
 
-    Raises :class:`DataError` for positions beyond float32.
+    Both formats hold float32. Raises :class:`DataError` for positions beyond it.
     """
     with needing(target):
-        nibabel: Any = import_module("nibabel.streamlines")
+        import_module("nibabel.streamlines")
     plain = target.suffix.lower() == ".tck"
     kind = check_store(path, target, level, LINES, () if plain else ("vertex_attributes", "object_attributes"))
     warn_kind(kind, "streamline", target)
     header = _space_out(path, target, plain)
-    parts, seen, rounded = LevelParts[Polylines](path, level, step), SeenLines(_Column), False
+    seen, rounded = SeenLines(_Column, in_order=parts.in_order), False
     check_rank(parts.rank, target)
     for part in parts:
         _check_range(part.positions, header, target)
@@ -380,17 +384,26 @@ def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> No
         seen.look(part)
     warn_rounded(rounded, target)
     of_lines, of_vertices = _columns(seen, target, plain)
+    return {"of_lines": of_lines, "of_vertices": of_vertices}
+
+
+def _write(path: StoreLike, place: Path, parts: LevelParts[Polylines], layout: Mapping[str, Any]) -> None:
+    nibabel: Any = import_module("nibabel.streamlines")
+    of_lines, of_vertices = layout["of_lines"], layout["of_vertices"]
 
     def items() -> Iterator[tuple[Any, ...]]:
         """Give the positions of each line, its attributes and those of its vertices."""
-        line = 0
         for part in parts:
+            table = columns_with_ids(part.object_attributes, part.object_ids)
+            own = [_rows_of(table[name]) for name in of_lines]
             values = [_rows_of(part.attributes[name]) for name in of_vertices]
-            for start, end in pairwise(part.starts.tolist()):
+            for line, (start, end) in enumerate(pairwise(part.starts.tolist())):
                 if end > start:
-                    own = [each[line] for each in of_lines.values()]
-                    yield (part.positions[start:end], *own, *(each[start:end] for each in values))
-                    line += 1
+                    yield (
+                        part.positions[start:end],
+                        *(each[line] for each in own),
+                        *(each[start:end] for each in values),
+                    )
 
     # nibabel takes a generator for each of them, and goes through all of these together
     places, *others = (
@@ -399,21 +412,25 @@ def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> No
     )
     along = dict(zip(of_vertices, others[len(of_lines) :], strict=True))
     tracts = nibabel.LazyTractogram(places, dict(zip(of_lines, others, strict=False)), along, np.eye(4))
-    with writing(target) as place:
-        nibabel.save(tracts, str(place), header=header)
+    with keeping():  # it was told before
+        header = _space_out(path, place, place.suffix.lower() == ".tck")
+    nibabel.save(tracts, str(place), header=header)
 
 
-def _columns(seen: SeenLines[_Column], target: Path, plain: bool) -> tuple[dict[str, Any], list[str]]:
+streamlines_out = FileWriter(_look, _write)
+"""Lines as TRK or TCK."""
+
+
+def _columns(seen: SeenLines[_Column], target: Path, plain: bool) -> tuple[list[str], list[str]]:
     """The attributes of lines that the format has, and which of vertices; warns of others."""
     objects = seen.of_lines(target, attributes=not plain)
     if plain:
         warn_names(objects, target, "the format has no place for them")
-        return {}, []
+        return [], []
     looked = {name: _Column(name, values[:0]) for name, values in objects.items()}
     for name, column in looked.items():
         column.look(objects[name])
-    kept = _short(looked, target)
-    return {name: _rows_of(objects[name]) for name in kept}, _short(seen.of_vertices.found(target), target)
+    return _short(looked, target), _short(seen.of_vertices.found(target), target)
 
 
 class _Column:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
 from zardine.errors import DataError, NodeExistsError, ZardineError
+from zardine.hierarchy.find import HIDDEN
 from zardine.vectors.outside import needing
 
 _WITH_SHAPEFILES = (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qmd")
@@ -32,14 +33,21 @@ def check_files(files: Sequence[Path], overwrite: bool) -> None:
             raise NodeExistsError(f"{each} exists already: overwrite=True replaces it")
 
 
-def check_folder(folder: Path, ending: str, overwrite: bool) -> None:
-    """Raise where a file is there, or a folder that is not to be replaced, or with other files than end so."""
+def check_folder(folder: Path, ending: str, overwrite: bool, besides: Collection[str] = ()) -> None:
+    """Raise where a file is there, or a folder that is not to be replaced, or with other files than end so.
+
+    ``besides``: names of what may be there, too.
+    """
     if folder.exists() and not folder.is_dir():
         raise NodeExistsError(f"{folder} is a file, not a directory")
     there = sorted(folder.iterdir()) if folder.exists() else []
-    if there and not overwrite:
+    if any(each.name != HIDDEN for each in there) and not overwrite:
         raise NodeExistsError(f"{folder} is not empty: overwrite=True replaces what is in it")
-    others = [each.name for each in there if each.suffix.lower() != ending or not each.is_file()]
+    others = [
+        each.name
+        for each in there
+        if each.name not in besides and (each.suffix.lower() != ending or not each.is_file())
+    ]
     if others:
         raise NodeExistsError(f"{folder} is not replaced: it holds {others[0]!r}, which is no {ending} file")
 

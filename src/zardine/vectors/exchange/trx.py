@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import pairwise
@@ -17,7 +17,8 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
-from zardine.vectors.exchange.level_parts import LevelParts, Plain, SeenLines
+from zardine.vectors.exchange.joined_files import JoinedFiles
+from zardine.vectors.exchange.level_parts import OBJECT_ID, LevelParts, Plain, SeenLines
 from zardine.vectors.exchange.losses import (
     LINES,
     bounds_of_nothing,
@@ -29,14 +30,14 @@ from zardine.vectors.exchange.losses import (
     warn_kind,
     warn_names,
 )
+from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.streamlines import as_space
-from zardine.vectors.exchange.targets import writing
 from zardine.vectors.format.ragged import ranges, starts_of
 from zardine.vectors.inspecting import read_groups
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.outside import keeping, needing, warn
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Polylines
-from zardine.vectors.storing.spools import forget, mapped
+from zardine.vectors.storing.spools import Rows, forget
 from zardine.vectors.storing.store import VectorStore
 
 _PLACES = ("_offsets", "_lengths")
@@ -116,29 +117,7 @@ class TrxParts:
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all lines with their groups, and warn of what the store cannot hold."""
-        source, chosen = self._source, self._chosen
-        with self._opened() as loaded:
-            told = {name: np.array(loaded.header[name]) for name in ("VOXEL_TO_RASMM", "DIMENSIONS")}
-            of_lines = {name: np.array(each) for name, each in loaded.data_per_streamline.items()}
-            groups = {name: np.array(each).reshape(-1) for name, each in loaded.groups.items()}
-            of_groups = {
-                name: {key: np.array(each).reshape(-1) for key, each in table.items()}
-                for name, table in loaded.data_per_group.items()
-            }
-        whole.rename(storable({name: name for name in whole.columns}, source))
-        if len(chosen) < self._lines:
-            warn(source, f"{self._lines - len(chosen)} lines without vertices are left out")
-        given: dict[str, Any] = {
-            "object_attributes": storable({name: _flat(values[chosen]) for name, values in of_lines.items()}, source),
-            "object_ids": chosen,
-        }
-        if groups:
-            given |= _groups_in(groups, of_groups, chosen, self._lines, source)
-        if not self.vertices:
-            given |= bounds_of_nothing(source, options)
-        if "crs" not in options:
-            given["crs"] = _space_in(told)
-        write_spooled_lines(path, whole, self._lengths, {**given, **options}, step, origin)
+        _store((self,), path, whole, options, step, origin)
 
     def close(self) -> None:
         """Remove what was unpacked."""
@@ -159,6 +138,63 @@ class TrxParts:
             finally:
                 if self._kept is None:
                     loaded.close()
+
+
+class JoinedTrx(JoinedFiles[TrxParts]):
+    """TRX files of a folder as one: groups of one name are one group."""
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write the lines of all files."""
+        self._tell()
+        _store(self._files, path, whole, options, step, origin)
+
+
+def _store(
+    files: Sequence[TrxParts],
+    path: StoreLike,
+    whole: Whole,
+    options: Mapping[str, Any],
+    step: Step,
+    origin: str | None,
+) -> None:
+    """Write the lines of files, one behind the other; what is known of the image is that of the first."""
+    source = files[0]._source
+    told = dict[str, npt.NDArray[Any]]()
+    of_lines, groups = dict[str, list[Any]](), dict[str, list[Ints]]()
+    of_groups: dict[str, dict[str, Any]] = {}
+    lines, chosen = 0, list[Ints]()
+    for number, each in enumerate(files):
+        with each._opened() as loaded:
+            table = {name: np.array(values)[each._chosen] for name, values in loaded.data_per_streamline.items()}
+            if number and table.keys() != of_lines.keys():
+                raise DataError(f"{each._source}: its lines have other attributes than those of {source}")
+            told = told or {name: np.array(loaded.header[name]) for name in ("VOXEL_TO_RASMM", "DIMENSIONS")}
+            for name, values in table.items():
+                of_lines.setdefault(name, []).append(values)
+            for name, rows in loaded.groups.items():
+                members = np.array(rows).reshape(-1).astype(np.int64)
+                if len(members) and int(members.max()) >= each._lines:
+                    told_of = f"the group {name!r} names streamline {int(members.max())}"
+                    raise DataError(f"{each._source}: {told_of}; there are {each._lines}")
+                groups.setdefault(name, []).append(members + lines)
+            for name, values in loaded.data_per_group.items():
+                of_groups.setdefault(name, {key: np.array(value).reshape(-1) for key, value in values.items()})
+        chosen.append(each._chosen + lines)
+        lines += each._lines
+    there = np.concatenate(chosen)
+    whole.rename(storable({name: name for name in whole.columns}, source))
+    if len(there) < lines:
+        warn(source, f"{lines - len(there)} lines without vertices are left out")
+    columns = {name: _flat(np.concatenate(values)) for name, values in of_lines.items()}
+    given: dict[str, Any] = {"object_attributes": storable(columns, source), "object_ids": there}
+    if groups:
+        given |= _groups_in({name: np.concatenate(each) for name, each in groups.items()}, of_groups, there, source)
+    if not whole.count:
+        given |= bounds_of_nothing(source, options)
+    if "crs" not in options:
+        given["crs"] = _space_in(told)
+    lengths = np.concatenate([each._lengths for each in files])
+    write_spooled_lines(path, whole, lengths, {**given, **options}, step, origin)
 
 
 def _is_packed(source: Path) -> bool:
@@ -182,59 +218,65 @@ def _check(source: Path, positions: Any, starts: Ints, lengths: Ints, vertex: An
             raise DataError(f"{source}: {len(values)} values of {name!r} do not fit {count} streamlines")
 
 
-def trx_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
-    """Attributes of numbers are kept, and groups, called as their ``name`` says. Empty lines are left out."""
+def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Polylines]) -> dict[str, Any]:
+    """See which attributes and names of groups a file can have. Empty lines are left out."""
     with needing(target):
-        files: Any = import_module("trx.trx_file_memmap")
-        sequences: Any = import_module("nibabel.streamlines.array_sequence")
+        import_module("trx.trx_file_memmap")
     kept = ("vertex_attributes", "object_attributes", "group_attributes")
     warn_kind(check_store(path, target, level, LINES, kept, groups=True), "streamline", target)
-    parts, seen = LevelParts[Polylines](path, level, step, ways=3), SeenLines(Plain)  # the file is a way, too
     check_rank(parts.rank, target)
-    dtype = np.dtype(np.float32)
+    seen = SeenLines(Plain, in_order=parts.in_order)
     for part in parts:
         seen.look(part)
-        dtype = part.positions.dtype
     groups = read_groups(path, level=level)
-    of_lines = _named(seen.of_lines(target), target)
-    vertex = _named({name: look.like for name, look in seen.of_vertices.found(target).items()}, target)
-    names = _names_of_groups(groups.attributes, len(groups.members), target)
-    space = _space_out(path, target)
+    found = {
+        "of_lines": _named(seen.of_lines(target), target),
+        "of_vertices": _named({name: look.like for name, look in seen.of_vertices.found(target).items()}, target),
+        "groups": _names_of_groups(groups.attributes, len(groups.members), target),
+    }
+    _space_out(path, target)
+    return {name: list(each) for name, each in found.items()}
+
+
+def _write(path: StoreLike, place: Path, parts: LevelParts[Polylines], layout: Mapping[str, Any]) -> None:
+    files: Any = import_module("trx.trx_file_memmap")
+    sequences: Any = import_module("nibabel.streamlines.array_sequence")
+    seen = SeenLines(Plain)
+    positions, columns = Rows(), {name: Rows() for name in layout["of_vertices"]}
+    for part in parts:
+        seen.look(part)
+        positions.add(part.positions)
+        for name, rows in columns.items():
+            rows.add(_as_numbers(part.attributes[name]))
+    with keeping():  # it was told before
+        of_lines, space = seen.of_lines(place), _space_out(path, place)
     order = np.argsort(seen.ids)
     ids = seen.ids[order]
     members = {
         name: order[np.searchsorted(ids, each[np.isin(each, ids)])].astype(np.uint32)
-        for name, each in zip(names, groups.members, strict=True)
+        for name, each in zip(layout["groups"], read_groups(path, level=parts.number).members, strict=True)
     }
     starts, total = starts_of(seen.lengths), int(seen.lengths.sum())
-    positions = mapped((total, 3), dtype)
-    columns = {name: mapped((total, *like.shape[1:]), like.dtype) for name, like in vertex.items()}
-    at = 0
-    for part in parts:
-        rows = slice(at, at + len(part.positions))
-        at = rows.stop
-        for place, values in (
-            (positions, part.positions),
-            *((columns[name], part.attributes[name]) for name in vertex),
-        ):
-            place[rows] = values
-            forget(place)
     offsets = starts[:-1].astype(np.uint64)
     trx = files.TrxFile(nb_vertices=total, nb_streamlines=len(ids))
     try:
-        trx.streamlines = _sequence(sequences, positions, offsets, seen.lengths)
+        trx.streamlines = _sequence(sequences, positions.mapped(), offsets, seen.lengths)
         trx.data_per_vertex = {
-            name: _sequence(sequences, each, offsets, seen.lengths) for name, each in columns.items()
+            name: _sequence(sequences, each.mapped(), offsets, seen.lengths) for name, each in columns.items()
         }
-        trx.data_per_streamline = {name: each.reshape(len(ids), -1) for name, each in of_lines.items()}
+        chosen = {OBJECT_ID: seen.ids, **of_lines}
+        trx.data_per_streamline = {name: _as_numbers(chosen[name]).reshape(len(ids), -1) for name in layout["of_lines"]}
         trx.groups = members
         if space is not None:
             trx.header["VOXEL_TO_RASMM"] = np.asarray(space["voxel_to_rasmm"], np.float32)
             trx.header["DIMENSIONS"] = np.asarray(space["dimensions"], np.uint16)
-        with writing(target) as made:
-            files.save(trx, str(made))
+        files.save(trx, str(place))
     finally:
         trx.close()
+
+
+trx_out = FileWriter(_look, _write, ways=3)  # the file is a way, too
+"""Lines as TRX."""
 
 
 def _sequence(sequences: Any, data: npt.NDArray[Any], offsets: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> Any:
@@ -244,12 +286,9 @@ def _sequence(sequences: Any, data: npt.NDArray[Any], offsets: npt.NDArray[Any],
     return found
 
 
-def _groups_in(groups: Mapping[str, Any], of_groups: Mapping[str, Any], chosen: Any, count: int, source: Path) -> Any:
+def _groups_in(groups: Mapping[str, Ints], of_groups: Mapping[str, Any], chosen: Ints, source: Path) -> Any:
     """Groups and their attributes, as far as all groups have them."""
-    for name, rows in groups.items():
-        if len(rows) and int(rows.max()) >= count:
-            raise DataError(f"{source}: the group {name!r} names streamline {int(rows.max())}; there are {count}")
-    members = [np.intersect1d(rows.astype(np.int64), chosen) for rows in groups.values()]
+    members = [np.intersect1d(rows, chosen) for rows in groups.values()]
     attributes: dict[str, Any] = {_NAME: list(groups)}
     for key in dict.fromkeys(key for table in of_groups.values() for key in table):
         values = [of_groups.get(name, {}).get(key) for name in groups]
@@ -279,8 +318,12 @@ def _named(columns: Mapping[str, Any], target: Path) -> dict[str, Any]:
     truths = [name for name, each in found.items() if each.dtype.kind == "b"]
     if truths:
         warn(target, f"truth values are written as numbers, 0 and 1: {', '.join(truths)}")
-    kept = {name: each for name, each in found.items() if name not in wrong}
-    return {name: each.astype(np.uint8) if name in truths else each for name, each in kept.items()}
+    return {name: each for name, each in found.items() if name not in wrong}
+
+
+def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Truth values as 0 and 1, others as they are."""
+    return values.astype(np.uint8) if values.dtype.kind == "b" else values
 
 
 def _space_in(told: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any] | None:
@@ -313,4 +356,4 @@ def _flat(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
-__all__ = ["TrxParts", "trx_out"]
+__all__ = ["JoinedTrx", "TrxParts", "trx_out"]

@@ -42,6 +42,12 @@ class Spool:
             self._file.seek(at)
             return self._file.read(length)
 
+    def mapped(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return what was put as an array that is in the file, to be read."""
+        with self._lock:
+            self._file.flush()
+            return np.memmap(self._file, dtype, "r", shape=shape)
+
     def copy_to(self, file: BinaryIO) -> None:
         """Write all that was put, in its order, to another file."""
         with self._lock:
@@ -107,6 +113,30 @@ class Runs:
         return np.frombuffer(data, self.dtype)
 
 
+class Rows:
+    """Rows of an array in a file, one behind the other as they are added; the first ones say of what type they are."""
+
+    def __init__(self) -> None:
+        self._spool = Spool()
+        self._like: npt.NDArray[Any] = np.zeros(0)
+        self._count = -1
+
+    def add(self, rows: npt.NDArray[Any]) -> None:
+        """Add some."""
+        if self._count < 0:
+            self._like, self._count = rows[:0].copy(), 0
+        if rows.size:
+            self._spool.put(np.ascontiguousarray(rows).data.cast("B"))
+        self._count += len(rows)
+
+    def mapped(self) -> npt.NDArray[Any]:
+        """Return all of them as an array that is in the file."""
+        shape = max(0, self._count), *self._like.shape[1:]
+        if 0 in shape:
+            return np.zeros(shape, self._like.dtype)
+        return self._spool.mapped(shape, self._like.dtype)
+
+
 def mapped(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return an array of zeros that is in a file, to be filled piece by piece."""
     kind = np.dtype(dtype)
@@ -156,4 +186,4 @@ class Buckets:
         return np.frombuffer(b"".join(found), self._dtype)
 
 
-__all__ = ["Buckets", "Runs", "Spool", "SpooledBlobs", "forget", "mapped"]
+__all__ = ["Buckets", "Rows", "Runs", "Spool", "SpooledBlobs", "forget", "mapped"]

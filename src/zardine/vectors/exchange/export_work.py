@@ -1,0 +1,352 @@
+"""Exporting a level to a folder as jobs: the first sees what files have, the others write a file each.
+
+Files are made in a hidden folder of the target, and are put into it when all are there, so that whoever is killed goes
+on with those that are missing. Jobs record a checksum of each: one that is gone or damaged is made again. Where the
+level, or what is asked for, is another one, so is the plan, and what an earlier one has left is removed when it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from os import replace as replace_file
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from zardine.errors import CorruptionError, PlanError, ZardineError
+from zardine.hierarchy.find import HIDDEN
+from zardine.hierarchy.place import find_place
+from zardine.jobs.job import Job, JobDone, NotWantedError
+from zardine.jobs.places import Place, Places
+from zardine.jobs.plan import Plan
+from zardine.jobs.ranges import Ranges
+from zardine.jobs.records import Done
+from zardine.jobs.stages import BlockGrid, Stage
+from zardine.jobs.work import Forecast, Found, Work
+from zardine.stores.local.store import LocalStore
+from zardine.stores.path import StorePath
+from zardine.vectors.content.parts import AT_ONCE
+from zardine.vectors.exchange.export_folder import (
+    PARTS_DOCUMENT,
+    digest_of,
+    document_of,
+    listed,
+    part_name,
+    sum_of_file,
+    write_document,
+)
+from zardine.vectors.exchange.features_out import features_out
+from zardine.vectors.exchange.level_cuts import LevelCuts, row_bytes, state_of
+from zardine.vectors.exchange.level_parts import LevelParts
+from zardine.vectors.exchange.part_files import FileWriter
+from zardine.vectors.exchange.scans import scan_out
+from zardine.vectors.exchange.streamlines import streamlines_out
+from zardine.vectors.exchange.targets import check_folder, writing
+from zardine.vectors.exchange.trx import trx_out
+from zardine.vectors.exchange.unfinished import discard, folder_of, left, note, noted
+from zardine.vectors.outside import keeping, repeat, warn
+from zardine.vectors.reading.rereading import open_level
+from zardine.vectors.storing.store import Level, VectorStore
+
+WRITERS: Final[dict[str, FileWriter]] = {
+    "las": scan_out,
+    "laz": scan_out,
+    "parquet": features_out,
+    "tck": streamlines_out,
+    "trk": streamlines_out,
+    "trx": trx_out,
+}
+"""Formats of which several files can be read as one."""
+
+_FINISHING: Final = "finishing"
+"""Lies beside the files from when the old ones are about to be removed."""
+_LOOK, _WRITE = range(2)
+_COPIES: Final = 12
+"""How often the vertices of a time are in memory, about: as they are stored, read, put in order and written."""
+_OF_AN_ENTRY: Final = 200
+"""Bytes of a piece of an object in a chunk, about: of the object index, where it is put, and of whole objects."""
+_FIXED: Final = 128 * 2**20
+"""Bytes that libraries take beside, about."""
+
+
+@dataclass(frozen=True)
+class ExportWork(Work):
+    """A level of a store, to be written to files in the folder ``target``."""
+
+    kind: ClassVar[str] = "export"
+
+    source: Place
+    level: int
+    state: str
+    """Digest of what the level was like."""
+    format: str
+    target: Place
+    replaced: str | None
+    """Digest of what is in the folder now, which the files take the place of; ``None``: nothing."""
+    vertices_per_file: int
+    cuts: tuple[int, ...]
+    """Where the pieces of the level begin that become files, and where the last one ends."""
+    vertices: int
+    size: int
+    """Bytes of all vertices and their attributes."""
+    memory: int
+    """Bytes that a job needs."""
+
+    @property
+    def count(self) -> int:
+        """How many files there are."""
+        return len(self.cuts) - 1
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        grids = (BlockGrid.regular((1,), (1,)), BlockGrid.regular((self.count,), (1,)))
+        return tuple(Stage(name, (grid,), self.memory) for name, grid in zip(("look", "write"), grids, strict=True))
+
+    @property
+    def home(self) -> Place:
+        return self.target
+
+    def places(self) -> tuple[Place, ...]:
+        return (self.source, self.target)
+
+    def describe(self) -> str:
+        return f"export {self.source} to {self.count} {self.format} files in {self.folder}"
+
+    def job_bytes(self, stage: int, job: int) -> int:
+        if stage == _LOOK:
+            return self.size
+        return self.size * (job + 1) // self.count - self.size * job // self.count
+
+    @property
+    def folder(self) -> Path:
+        """Where the files go."""
+        assert isinstance(self.target.store, LocalStore)
+        return Path(self.target.store.root)
+
+    def _made(self, plan: str) -> Path:
+        """Where they are made."""
+        return self.folder / folder_of(self.target, self.kind, plan)
+
+    @property
+    def _ending(self) -> str:
+        return f".{self.format}"
+
+    @property
+    def _path(self) -> StorePath:
+        return StorePath(self.source.store, self.source.path)
+
+    @cached_property
+    def _plan(self) -> str:
+        return Plan(self).id
+
+    def _opened(self) -> Level:
+        return VectorStore.open(self._path).level(self.level)
+
+    @cached_property
+    def _cuts(self) -> LevelCuts:
+        cuts = LevelCuts(self._opened())
+        if len(cuts) != self.cuts[-1]:
+            raise self._changed()
+        return cuts
+
+    def _changed(self) -> PlanError:
+        return PlanError(f"{self.source} has changed since its export was planned: plan it anew")
+
+    # the jobs
+
+    @property
+    def uses_findings(self) -> bool:
+        return True
+
+    def given(self, stage: int, job: int, found: Found) -> Any:
+        return found.get(_LOOK, {}).get(0) if stage == _WRITE else None
+
+    def run(self, job: Job) -> JobDone:
+        self.check()
+        writer, step = WRITERS[self.format], _steps(job, self.job_bytes(job.stage, job.number))
+        if job.stage == _LOOK:
+            is_kept = self.count == 1 or not self._cuts.are_lines
+            parts = LevelParts[Any](self._path, self.level, step, writer.ways - 1, in_order=is_kept)
+            with keeping() as told:
+                layout = writer.look(self._path, self.folder / f"*{self._ending}", self.level, parts)
+            return JobDone(found={"layout": layout, "told": told, "vertices": parts.seen})
+        layout = job.share()["layout"]
+        chosen = self._cuts.chosen(*self.cuts[job.number : job.number + 2])
+        parts = LevelParts[Any](self._path, self.level, step, 1, chosen, self.vertices // self.count)
+        target = self._made(self._plan) / part_name(job.number, self._ending)
+        with keeping() as told, writing(target) as place:
+            writer.write(self._path, place, parts, layout)
+            seen = sum_of_file(place)
+            if not job.is_wanted():
+                raise NotWantedError("the plan was finished or cancelled meanwhile")
+        return JobDone(seen, {"told": told, "vertices": parts.seen})
+
+    def seen(self, stage: int, jobs: Ranges, *, surely: bool) -> Iterator[tuple[int, str]]:
+        for number in jobs if stage == _WRITE else ():
+            path = self._made(self._plan) / part_name(number, self._ending)
+            try:
+                found = sum_of_file(path)
+            except OSError:
+                found = "gone"
+            if surely:  # it was found not to be what the job has written
+                warn(
+                    self.folder, f"part {number} is written again: {path} is {'gone' if found == 'gone' else 'damaged'}"
+                )
+            yield number, found
+
+    # before and after
+
+    def check(self) -> None:
+        try:
+            state = state_of(self._opened())
+        except (OSError, ZardineError) as error:
+            raise PlanError(f"{self.source} cannot be read any more ({error}): plan its export anew") from None
+        if state != self.state:
+            raise self._changed()
+
+    def begin(self, plan: str) -> None:
+        folder = self.folder
+        if not (self._made(plan) / _FINISHING).exists() and digest_of(folder) != self.replaced:
+            check_room(folder, self.format, overwrite=False)
+            raise PlanError(f"what was in {folder} when the export was planned is gone: plan it anew")
+        discard(self.target, self.kind, str(self.source), self._facts(), folder_of(self.target, self.kind, plan))
+        self._made(plan).mkdir(parents=True, exist_ok=True)
+        note(self.target, self.kind, plan, self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        source = {"path": str(self.source), "level": self.level, "state": self.state}
+        options = {"format": self.format, "vertices_per_file": self.vertices_per_file}
+        return {"source": source, "options": options, "replaced": self.replaced}
+
+    def is_finished(self, plan: str) -> bool:
+        document = document_of(self.folder)
+        return document is not None and document.get("plan") == plan
+
+    def finish(self, plan: str, done: Done) -> None:
+        made, names = self._made(plan), [part_name(number, self._ending) for number in range(self.count)]
+        if not self.is_finished(plan):
+            look, files = done.found.get(_LOOK, {}).get(0), done.found.get(_WRITE, {})
+            there = sum(int(each["vertices"]) for each in files.values())
+            if look is None or len(files) != self.count or there != look["vertices"]:
+                raise CorruptionError(
+                    f"the files in {made} have {there} vertices of {self.source}, which has "
+                    f"{None if look is None else look['vertices']}: cancel the export, and begin again"
+                )
+            for text in dict.fromkeys([*look["told"], *(text for each in files.values() for text in each["told"])]):
+                repeat(text)
+            (made / _FINISHING).touch()
+            (self.folder / PARTS_DOCUMENT).unlink(missing_ok=True)
+            for name in listed(self.folder):
+                if name not in names or (made / name).exists():
+                    (self.folder / name).unlink()
+            for name in names:
+                if (made / name).exists():  # else it was moved before this was cut off
+                    replace_file(made / name, self.folder / name)
+            sizes = {name: (self.folder / name).stat().st_size for name in names}
+            facts = {"format": self.format, "vertices": there, "level": self.level, "plan": plan, "files": sizes}
+            write_document(self.folder, facts)
+        self._tidy(plan)
+
+    def cancel(self, plan: str) -> None:
+        self._tidy(plan)
+
+    def _tidy(self, plan: str) -> None:
+        self.target.store.erase_prefix(folder_of(self.target, self.kind, plan))
+        for place in (self.folder / HIDDEN / self.kind, self.folder / HIDDEN / "jobs", self.folder / HIDDEN):
+            with suppress(OSError):
+                place.rmdir()
+
+    def forecast(self) -> Forecast:
+        return Forecast(self.count, 4 * self.count, 2 * self.size, self.size)
+
+    # JSON
+
+    def identity(self) -> dict[str, Any]:
+        return {name: each for name, each in self.to_json().items() if name != "memory"}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "places": {"source": self.source.to_json(), "target": self.target.to_json()},
+            "level": self.level,
+            "state": self.state,
+            "format": self.format,
+            "replaced": self.replaced,
+            "vertices_per_file": self.vertices_per_file,
+            "cuts": list(self.cuts),
+            "vertices": self.vertices,
+            "size": self.size,
+            "memory": self.memory,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], places: Places) -> ExportWork:
+        names = ("level", "vertices_per_file", "vertices", "size", "memory")
+        numbers = {name: document[name] for name in names}
+        cuts, digests = document["cuts"], (document["state"], document["replaced"] or "")
+        if not all(type(each) is int and each >= 0 for each in numbers.values()) or not numbers["vertices_per_file"]:
+            raise PlanError("a plan of an export has numbers of a level, vertices and bytes")
+        if not isinstance(cuts, list) or len(cuts) < 2 or not all(type(each) is int for each in cuts):
+            raise PlanError("a plan of an export says where each piece of the level begins")
+        if cuts[0] != 0 or any(b < a for a, b in pairwise(cuts)):
+            raise PlanError("a plan of an export says that pieces end before they begin")
+        if document["format"] not in WRITERS or not all(isinstance(each, str) for each in digests):
+            raise PlanError(f"a plan of an export names one of the formats {', '.join(WRITERS)}, and has digests")
+        target = places.target()
+        if type(target.store) is not LocalStore or target.path:
+            raise PlanError("a plan of an export writes to a folder of this machine")
+        more = {name: document[name] for name in ("state", "format", "replaced")}
+        return cls(source=places.source(), target=target, cuts=tuple(cuts), **numbers, **more)
+
+
+def _steps(job: Job, total: int) -> Callable[[float], None]:
+    """What tells of a share of a job as the bytes that are done since it told last."""
+    done = 0
+
+    def step(share: float) -> None:
+        nonlocal done
+        now = int(total * min(1.0, share))
+        if now > done:
+            job.advance(now - done)
+            done = now
+
+    return step
+
+
+def check_room(folder: Path, name: str, *, overwrite: bool) -> None:
+    """Raise where files of a format cannot go to a folder; see :func:`~.targets.check_folder`."""
+    check_folder(folder, f".{name}", overwrite, besides=(HIDDEN, PARTS_DOCUMENT))
+
+
+def planned_export(source: Place, level: int, name: str, folder: Path, count: int, overwrite: bool) -> Plan:
+    """Return the plan of files of about ``count`` vertices; see :func:`zardine.vectors.plan_export`."""
+    check_room(folder, name, overwrite=True)
+    opened = open_level(StorePath(source.store, source.path), level)
+    target = Place.of(*find_place(str(folder), mode="a"))
+    vertices, row, cuts = opened.document.vertex_count, row_bytes(opened), LevelCuts(opened)
+    work = ExportWork(
+        source=source,
+        level=level,
+        state=state_of(opened),
+        format=name,
+        target=target,
+        replaced=digest_of(folder),
+        vertices_per_file=count,
+        cuts=tuple(cuts.pieces_of(count)),
+        vertices=vertices,
+        size=vertices * row,
+        memory=_COPIES * row * min(AT_ONCE, vertices) + _OF_AN_ENTRY * cuts.entries + _FIXED,
+    )
+    for each in left(target, work.kind):
+        if (folder / each / _FINISHING).exists():  # the same was cut off as it put files there
+            with suppress(ValueError, TypeError, KeyError):
+                begun = Plan(replace(work, replaced=noted(target.store, each)["replaced"]))
+                if folder_of(target, work.kind, begun.id) == each:
+                    return begun
+    check_room(folder, name, overwrite=overwrite)
+    return Plan(work)
+
+
+__all__ = ["WRITERS", "ExportWork", "planned_export"]
