@@ -12,7 +12,7 @@ import pytest
 import zardine
 from engine.far_store import FarStore
 from zardine.engine import freshness
-from zardine.errors import ArrayChangedError
+from zardine.errors import ArrayChangedError, ContainsArrayError, ContainsGroupError
 from zardine.storage import MemoryStore
 from zardine.stores.base import FAR, ReadCost
 
@@ -267,3 +267,97 @@ def test_nobody_waits_where_nothing_was() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(freshness.time, "sleep", lambda _: pytest.fail("waited"))
         zardine.create_array(store, name="a", shape=(8, 8), dtype="i4", overwrite=True, **PLAIN)
+
+
+# documents that are changed by who knows them
+
+
+def test_appending_reserves_the_place_by_one_put_and_reads_nothing() -> None:
+    store, array = opened(chunks=(4, 8))
+    for rows in (VALUES[:4], VALUES[4:]):
+        array.append(rows)
+        found = store.taken()
+        assert found[0] == "put on condition zarr.json"
+        assert found[1:] == [f"put c/{array.shape[0] // 4 - 1}/0"]
+    assert (array[8:] == VALUES).all()
+    assert zardine.open_array(store).shape == (16, 8)
+
+
+def test_appending_after_others_have_reads_the_document_again() -> None:
+    store, array = opened(chunks=(4, 8))
+    zardine.open_array(store.store).append(VALUES[:4])
+    array.append(-VALUES[:4])
+    assert store.taken() == [
+        *("put on condition zarr.json", LOOK, "put on condition zarr.json", "put c/3/0"),
+    ]
+    assert (zardine.open_array(store)[8:] == [*VALUES[:4], *-VALUES[:4]]).all()
+
+
+def test_appending_to_what_another_process_is_about_to_change_changes_nothing() -> None:
+    store, array = opened(chunks=(4, 8))
+    before = json.loads(bytes(store.store.get("zarr.json")))
+    marked = json.dumps({**before, freshness.CLOSING: {"must_understand": False}}).encode()
+    store.store.set("zarr.json", marked)
+    with pytest.raises(ArrayChangedError, match="about to change"):
+        array.append(VALUES[:4])
+    assert bytes(store.store.get("zarr.json")) == marked
+    assert not any("c/" in each for each in store.taken())
+
+
+def test_attributes_are_changed_by_one_put() -> None:
+    store, array = opened(**PLAIN)
+    for number in range(2):
+        array.attrs["a"] = number
+        assert store.taken() == ["put on condition zarr.json"]
+    zardine.open_array(store.store).attrs["b"] = 5
+    array.attrs["a"] = 7
+    assert store.taken() == ["put on condition zarr.json", LOOK, "put on condition zarr.json"]
+    assert dict(zardine.open_array(store.store).attrs) == {"a": 7, "b": 5}
+
+
+def test_attributes_that_others_have_changed_are_stored_though_they_were_the_same_before() -> None:
+    store, array = opened(**PLAIN)
+    array.attrs["a"] = 1
+    zardine.open_array(store.store).attrs["a"] = 2
+    store.taken()
+    array.attrs["a"] = 1
+    assert store.taken() == [LOOK, "put on condition zarr.json"]
+    assert dict(zardine.open_array(store.store).attrs) == {"a": 1}
+
+
+# new nodes
+
+
+class Listed(Far):
+    """It writes down what is listed, too."""
+
+    def list_dir(self, prefix: str) -> Any:
+        self.note("list", prefix)
+        return super().list_dir(prefix)
+
+    def list_prefix(self, prefix: str) -> Any:
+        self.note("list", prefix)
+        return super().list_prefix(prefix)
+
+
+def test_creating_an_array_is_a_list_and_a_put() -> None:
+    for overwrite in (False, True):
+        store = Listed(MemoryStore())
+        zardine.create_array(store, shape=(8, 8), dtype="i4", overwrite=overwrite, **PLAIN)
+        assert store.taken() == ["list ", "put zarr.json" if overwrite else "put on condition zarr.json"]
+
+
+@pytest.mark.parametrize("there", ["zarr.json", ".zarray", ".zgroup", "b/zarr.json", "b/c/.zgroup"])
+def test_a_place_that_is_taken_is_found_by_one_list(there: str) -> None:
+    """And what is there is looked at as everywhere."""
+    store = Listed(MemoryStore())
+    path, _, name = there.rpartition("/")
+    kind = zardine.create_array if name == ".zarray" else zardine.create_group
+    how = {"shape": (4,), "dtype": "i4"} if name == ".zarray" else {}
+    where = {"name": path} if name == ".zarray" else {"path": path}
+    kind(MemoryStore(inner := {}), zarr_format=3 if name == "zarr.json" else 2, **where, **how)
+    store.set(f"a/{there}", inner[there])
+    store.taken()
+    with pytest.raises((ContainsArrayError, ContainsGroupError)):
+        zardine.create_array(store, name="a", shape=(4,), dtype="i4")
+    assert not any(each.startswith("put") for each in store.taken())

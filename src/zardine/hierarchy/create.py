@@ -13,6 +13,7 @@ from zardine.errors import (
     ContainsGroupError,
     NodeExistsError,
     StoreError,
+    UnsupportedError,
 )
 from zardine.hierarchy.find import (
     UNFINISHED,
@@ -53,13 +54,14 @@ def create_node(
     taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
     """
     normalize_path(path, metadata.zarr_format)
-    if not overwrite:
+    is_free = store.cost.is_slow and _nothing_is_there(store, path)
+    if not (overwrite or is_free):
         _check_free(store, path, metadata)
     create_ancestors(store, path, metadata.zarr_format)
     first, *rest = names_of(metadata)
     if isinstance(metadata, ArrayMetadata):
         metadata = with_generation(metadata, new=False)
-    if overwrite and _clear(store, path) and isinstance(metadata, ArrayMetadata):
+    if overwrite and not is_free and _clear(store, path) and isinstance(metadata, ArrayMetadata):
         metadata = with_generation(metadata, new=True)
     documents = to_documents(metadata)
     for name in rest:  # the first document makes the node, so it comes last
@@ -74,6 +76,14 @@ def create_node(
     except ConditionFailedError:
         raise taken(store, path, find_node(store, path)) from None
     return metadata, version, when
+
+
+def _nothing_is_there(store: Store, path: str) -> bool:
+    """Return whether a look at the names says that nothing is stored at or below ``path``: one request for all."""
+    try:
+        return store.is_empty(path)
+    except (StoreError, UnsupportedError):  # what cannot be listed is looked at name by name
+        return False
 
 
 def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:

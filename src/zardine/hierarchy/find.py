@@ -36,7 +36,7 @@ from zardine.metadata.formats import (
 from zardine.metadata.node_names import is_reserved, join_path
 from zardine.metadata.v2 import CONSOLIDATED
 from zardine.metadata.v3 import DOCUMENT_NAME
-from zardine.stores.base import Store, Version
+from zardine.stores.base import Reading, Store, Version
 from zardine.user_warnings import warn_user
 
 HIDDEN = "__zardine"
@@ -70,7 +70,7 @@ def describe(store: Store, path: str) -> str:
 
 
 class Seen:
-    """What :func:`find_node` notices of the document of a node, where the store is not slow."""
+    """What :func:`find_node` notices of the (first) document of a node."""
 
     __slots__ = ("is_alone", "version")
 
@@ -101,7 +101,7 @@ def find_node(
     """
     versions = _ORDERS[first] if zarr_format is None else (zarr_format,)
     if store.cost.is_slow:
-        return _find_in_rounds(store, path, versions, expected, consolidated)
+        return _find_in_rounds(store, path, versions, expected, seen, consolidated)
     refusal: StoreError | None = None
     looks = seen is not None and zarr_format is None and store.gives_files
     for version in versions:
@@ -152,13 +152,13 @@ def find_nodes(store: Store, paths: Sequence[str], first: int) -> Iterator[NodeM
 
 
 def _find_in_rounds(
-    store: Store, path: str, versions: Sequence[int], expected: str | None, consolidated: bool
+    store: Store, path: str, versions: Sequence[int], expected: str | None, seen: Seen | None, consolidated: bool
 ) -> NodeMetadata | None:
     """Find a node in a store that answers slowly: the documents of a round are asked for at the same time.
 
     A failure matters only if the document is needed to tell what the node is.
     """
-    found: dict[str, BytesLike | Exception | None] = {}
+    found: dict[str, Reading | Exception | None] = {}
     refusal: StoreError | None = None
     mains = [(version, name) for version in versions for name in main_names(version)]
     for names in _rounds(versions, expected):
@@ -166,10 +166,12 @@ def _find_in_rounds(
         for version, name in mains:
             if name not in found:
                 break
-            data = found[name]
-            if isinstance(data, Exception):
-                refusal = refusal or as_refusal(data)
-            elif data is not None and (version != 1 or looks_like_v1(data)):
+            main = found[name]
+            if isinstance(main, Exception):
+                refusal = refusal or as_refusal(main)
+            elif main is not None and (version != 1 or looks_like_v1(main.parts[0])):
+                if seen is not None:
+                    seen.version = main.version
                 beside = _beside(version, name, consolidated)
                 others = [each for each in beside if each not in found]
                 found |= zip(others, _answers(store, [join_path(path, each) for each in others]), strict=True)
@@ -190,16 +192,16 @@ def as_refusal(error: Exception) -> StoreError:
     raise error
 
 
-def _value(answer: BytesLike | Exception | None) -> BytesLike | None:
+def _value(answer: Reading | Exception | None) -> BytesLike | None:
     if isinstance(answer, Exception):
         raise answer
-    return answer
+    return None if answer is None else answer.parts[0]
 
 
-def _answer(store: Store, key: str) -> BytesLike | Exception | None:
-    """Return the value of a key, or the error that came in its place."""
+def _answer(store: Store, key: str) -> Reading | Exception | None:
+    """Return what is read of a key, or the error that came in its place."""
     try:
-        return get_document(store, key)
+        return read_document(store, key)
     except Exception as error:
         return error
 
@@ -228,9 +230,9 @@ def gather(store: Store, keys: Sequence[str]) -> list[BytesLike | None]:
     return [_value(each) for each in _answers(store, keys)]
 
 
-def _answers(store: Store, keys: Sequence[str]) -> list[BytesLike | Exception | None]:
-    """Return the values of some keys, or the errors that came in their place, asked for at the same time."""
-    answers: list[BytesLike | Exception | None] = [None] * len(keys)
+def _answers(store: Store, keys: Sequence[str]) -> list[Reading | Exception | None]:
+    """Return what is read of some keys, or the errors that came in their place, asked for at the same time."""
+    answers: list[Reading | Exception | None] = [None] * len(keys)
 
     def fetch(number: int) -> None:
         answers[number] = _answer(store, keys[number])
