@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from math import inf
@@ -221,18 +220,9 @@ class ObjectClient:
     def _page(self) -> int:
         return _MOST_LISTED.get(self.kind, 1000)
 
-    @contextmanager
-    def _turn(self, nbytes: int | None) -> Iterator[Turn]:
-        """Wait for the turn of one request. What is in the memory of this process takes no turns."""
-        if self.kind == "MemoryStore":
-            yield Turn(0)
-            return
-        with self.turns.turn(nbytes) as turn:
-            try:
-                yield turn
-            except Exception as error:
-                turn.nbytes, turn.refused = 0, is_refusal(error)
-                raise
+    def _turn(self, nbytes: int | None) -> Turn:
+        """Return a context of one request, which waits for its turn. What is in this process's memory takes none."""
+        return Turn(None) if self.kind == "MemoryStore" else self.turns.turn(nbytes, is_refusal)
 
     def _again(
         self,
