@@ -347,6 +347,25 @@ def test_creating_an_array_is_a_list_and_a_put() -> None:
         assert store.taken() == ["list ", "put zarr.json" if overwrite else "put on condition zarr.json"]
 
 
+def test_creating_an_array_in_a_group_looks_at_both_at_a_time() -> None:
+    """At the group above while the names at the place are listed."""
+    together = threading.Barrier(2, timeout=60)
+
+    class Waiting(Listed):
+        def note(self, what: str, key: str) -> None:
+            super().note(what, key)
+            if what != "put on condition":
+                together.wait()
+
+    inner = MemoryStore()
+    zardine.create_group(inner)
+    store = Waiting(inner)
+    zardine.create_array(store, name="a", shape=(8, 8), dtype="i4", **PLAIN)
+    asked = store.taken()
+    assert sorted(asked[:2]) == ["list a/", "read zarr.json"]
+    assert asked[2:] == ["put on condition a/zarr.json"]
+
+
 @pytest.mark.parametrize("there", ["zarr.json", ".zarray", ".zgroup", "b/zarr.json", "b/c/.zgroup"])
 def test_a_place_that_is_taken_is_found_by_one_list(there: str) -> None:
     """And what is there is looked at as everywhere."""

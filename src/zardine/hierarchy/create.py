@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from zardine.buffers import BytesLike
 from zardine.engine.freshness import is_far, let_writers_end, moment, note_change, with_generation
+from zardine.engine.workers import in_background
 from zardine.errors import (
     ConditionFailedError,
     ContainsArrayError,
@@ -54,10 +56,14 @@ def create_node(
     taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
     """
     normalize_path(path, metadata.zarr_format)
-    is_free = store.cost.is_slow and _nothing_is_there(store, path)
+    is_free, missing = False, None
+    if store.cost.is_slow:
+        look = in_background(partial(_nothing_is_there, store), path)
+        missing = _missing_ancestors(store, path, metadata.zarr_format)
+        is_free = look()
     if not (overwrite or is_free):
         _check_free(store, path, metadata)
-    create_ancestors(store, path, metadata.zarr_format)
+    _create_groups(store, missing or _missing_ancestors(store, path, metadata.zarr_format))
     first, *rest = names_of(metadata)
     if isinstance(metadata, ArrayMetadata):
         metadata = with_generation(metadata, new=False)
@@ -93,10 +99,19 @@ def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> No
 
     Raises :class:`~zardine.errors.ContainsArrayError` where one of them is an array.
     """
+    _create_groups(store, _missing_ancestors(store, path, zarr_format))
+
+
+_Missing = tuple[list[str], int]
+"""Paths of groups that have no document, the inner ones first, and the version of Zarr that they shall be of."""
+
+
+def _missing_ancestors(store: Store, path: str, zarr_format: int | None) -> _Missing:
+    """Return the groups above ``path`` that have no document. Raises as :func:`create_ancestors`."""
+    missing: list[str] = []
     if not path or zarr_format == 1:
-        return
+        return missing, 3
     parts = path.split("/")[:-1]
-    missing = []
     for depth in range(len(parts), -1, -1):
         ancestor = "/".join(parts[:depth])
         node = find_node(store, ancestor)
@@ -109,7 +124,12 @@ def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> No
             break  # what is above an existing group exists too
         _check_finished(store, ancestor)
         missing.append(ancestor)
-    group = GroupMetadata(zarr_format=3 if zarr_format is None else zarr_format)
+    return missing, 3 if zarr_format is None else zarr_format
+
+
+def _create_groups(store: Store, groups: _Missing) -> None:
+    missing, zarr_format = groups
+    group = GroupMetadata(zarr_format=zarr_format)
     document = to_documents(group)[names_of(group)[0]] if missing else None
     for ancestor in reversed(missing):
         assert document is not None
