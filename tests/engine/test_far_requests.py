@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -380,3 +381,64 @@ def test_a_place_that_is_taken_is_found_by_one_list(there: str) -> None:
     with pytest.raises((ContainsArrayError, ContainsGroupError)):
         zardine.create_array(store, name="a", shape=(4,), dtype="i4")
     assert not any(each.startswith("put") for each in store.taken())
+
+
+# copies of keys
+
+
+def test_copying_keys_holds_no_more_than_the_window_at_a_time() -> None:
+    """Values that are longer than what was seen before are read when there is room for them."""
+    size, lock = 3 * 2**20, threading.Lock()
+    held: dict[str, int] = {}
+    most = []
+
+    class Held(Far):
+        def read_up_to(self, key: str, most_bytes: int) -> Any:
+            reading = super().read_up_to(key, most_bytes)
+            with lock:
+                held[key] = sum(map(len, reading.parts))
+                most.append(sum(held.values()))
+            return reading
+
+    class Target(Far):
+        def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+            time.sleep(0.01)
+            with lock:
+                del held[key]
+            return super().set(key, value, condition=condition)
+
+    source, target = MemoryStore(), MemoryStore()
+    for number in range(24):
+        source.set(f"a{number:02}", b"x" * 10)
+        source.set(f"b{number:02}", bytes(size))
+    with zardine.config.set({"window_bytes": 4 * size}):
+        assert zardine.copy_store(Held(source), Target(target)) == (48, 0, 24 * size + 240)
+    assert {key: target.get(key) for key in target.list()} == {key: source.get(key) for key in source.list()}
+    assert 2 * size <= max(most) <= 4 * size
+
+
+def test_keys_that_are_there_are_found_by_one_list() -> None:
+    source, target = MemoryStore(), Listed(MemoryStore())
+    for number in range(8):
+        source.set(f"a/{number}", b"x")
+    assert zardine.copy_store(source, target, source_path="a", dest_path="b")[0] == 8
+    assert target.taken() == ["list b/", *(f"put b/{number}" for number in range(8))]
+    with pytest.raises(ContainsArrayError, match="b/0"):
+        zardine.copy_store(source, target, source_path="a", dest_path="b")
+    assert target.taken() == ["list b/"]
+    source.set("a/8", b"x")
+    assert zardine.copy_store(source, target, source_path="a", dest_path="b", if_exists="skip") == (1, 8, 1)
+    assert target.taken() == ["list b/", "put b/8"]
+
+
+def test_chunks_that_are_stored_are_counted_in_many_shards_at_a_time() -> None:
+    together = threading.Barrier(4, timeout=60)
+
+    class Waiting(Far):
+        def read(self, key: str, ranges: Any = ((0, None),)) -> Any:
+            if key.startswith("c/"):
+                together.wait()
+            return super().read(key, ranges)
+
+    _, array = opened(Waiting, **SHARDED)
+    assert array.nchunks_initialized == 16

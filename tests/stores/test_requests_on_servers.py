@@ -259,6 +259,14 @@ def test_copying_asks_for_many_objects_at_a_time(bucket):
     assert len(proxy.requests) == 2 + 2 * 64  # a list and the document, and each shard there and here
     assert proxy.rounds() < 40
     assert (made[...] == VALUES).all()
+    proxy.reset()
+    proxy.latency = 0.02
+    places = [f"s3://{bucket}/{name}.zarr" for name in ("a", "raw-copy")]
+    how = {name: servers.s3_options(proxy.url) for name in ("storage_options", "target_options")}
+    assert zardine.copy_store(*places, **how)[:2] == (65, 0)
+    assert len(proxy.requests) == 2 + 2 * 65
+    assert proxy.rounds() < 40
+    assert (zardine.open_array(places[1], **options)[...] == VALUES).all()
     servers.s3().log()
     proxy.close()
 
