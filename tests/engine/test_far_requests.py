@@ -13,7 +13,7 @@ import pytest
 import zardine
 from engine.far_store import FarStore
 from zardine.engine import freshness
-from zardine.errors import ArrayChangedError, ContainsArrayError, ContainsGroupError
+from zardine.errors import ArrayChangedError, ArrayNotFoundError, ContainsArrayError, ContainsGroupError
 from zardine.storage import MemoryStore
 from zardine.stores.base import FAR, ReadCost
 
@@ -381,6 +381,37 @@ def test_a_place_that_is_taken_is_found_by_one_list(there: str) -> None:
     with pytest.raises((ContainsArrayError, ContainsGroupError)):
         zardine.create_array(store, name="a", shape=(4,), dtype="i4")
     assert not any(each.startswith("put") for each in store.taken())
+
+
+def test_what_is_not_there_is_looked_for_by_its_document_and_one_list() -> None:
+    store = Listed(MemoryStore())
+    group = zardine.create_group(store)
+    store.taken()
+    assert "a" not in group
+    assert store.taken() == ["read a/zarr.json", "list a/"]
+    with pytest.raises(KeyError, match="looked for"):
+        group["a"]
+    assert store.taken() == ["read a/zarr.json", "list a/"]
+    with pytest.raises(ArrayNotFoundError, match="looked for"):
+        zardine.open_array(store, path="a", mode="r")
+    assert sorted(store.taken()) == ["list a/", *(f"read a/{name}" for name in (".zarray", ".zattrs", "zarr.json"))]
+
+
+def test_what_is_there_besides_is_found_as_everywhere() -> None:
+    """Members of another version of Zarr, groups without a document, and works that were cut off."""
+    store = Listed(MemoryStore())
+    group = zardine.create_group(store)
+    zardine.create_array(store.store, name="old", shape=(2,), dtype="i4", zarr_format=2)
+    zardine.create_array(store.store, name="deep/er/a", shape=(2,), dtype="i4")
+    store.store.erase("deep/zarr.json")
+    store.store.erase("deep/er/zarr.json")
+    store.store.set("cut/zardine-conversion.json", b'{"function": "rechunk"}')
+    assert group["old"].metadata.zarr_format == 2
+    store.taken()
+    assert isinstance(group["deep"], zardine.Group)
+    assert [each for each in store.taken() if "list" in each] == ["list deep/", "list deep/er/", "list deep/er/a/"]
+    with pytest.raises(KeyError, match="rechunking to this place is not finished"):
+        group["cut"]
 
 
 # copies of keys

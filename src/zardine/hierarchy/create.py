@@ -15,10 +15,10 @@ from zardine.errors import (
     ContainsGroupError,
     NodeExistsError,
     StoreError,
-    UnsupportedError,
 )
 from zardine.hierarchy.find import (
     UNFINISHED,
+    Seen,
     as_refusal,
     describe,
     document_key,
@@ -26,6 +26,7 @@ from zardine.hierarchy.find import (
     implied_group,
     looks_like_v1,
     names_of,
+    nothing_is_at,
     taken,
     unfinished_work,
 )
@@ -58,7 +59,7 @@ def create_node(
     normalize_path(path, metadata.zarr_format)
     is_free, missing = False, None
     if store.cost.is_slow:
-        look = in_background(partial(_nothing_is_there, store), path)
+        look = in_background(partial(nothing_is_at, store), path)
         missing = _missing_ancestors(store, path, metadata.zarr_format)
         is_free = look()
     if not (overwrite or is_free):
@@ -84,14 +85,6 @@ def create_node(
     return metadata, version, when
 
 
-def _nothing_is_there(store: Store, path: str) -> bool:
-    """Return whether a look at the names says that nothing is stored at or below ``path``: one request for all."""
-    try:
-        return store.is_empty(path)
-    except (StoreError, UnsupportedError):  # what cannot be listed is looked at name by name
-        return False
-
-
 def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:
     """Store documents of the groups above ``path`` that have none. Zarr v1 has no groups.
 
@@ -114,7 +107,8 @@ def _missing_ancestors(store: Store, path: str, zarr_format: int | None) -> _Mis
     parts = path.split("/")[:-1]
     for depth in range(len(parts), -1, -1):
         ancestor = "/".join(parts[:depth])
-        node = find_node(store, ancestor)
+        seen = Seen()
+        node = find_node(store, ancestor, expected="group", seen=seen, is_new=depth > 0 and zarr_format == 3)
         if isinstance(node, ArrayMetadata):
             raise ContainsArrayError(
                 f"cannot create a node below {describe(store, ancestor)}: an array is stored there, not a group"
@@ -122,7 +116,8 @@ def _missing_ancestors(store: Store, path: str, zarr_format: int | None) -> _Mis
         if node is not None:
             zarr_format = node.zarr_format if zarr_format is None else zarr_format
             break  # what is above an existing group exists too
-        _check_finished(store, ancestor)
+        if not seen.is_free:
+            _check_finished(store, ancestor)
         missing.append(ancestor)
     return missing, 3 if zarr_format is None else zarr_format
 
