@@ -82,7 +82,7 @@ FLAT = (64, 64, 64)
 """64 chunks."""
 LATE = 2.1
 """Seconds."""
-ARRAYS = ("a", "line", "plane", "points", "all", "kept", "append", "late")
+ARRAYS = ("a", "line", "plane", "points", "all", "kept", "append", "late", "copy")
 OTHERS = ("box", "strided", "scattered", "raw", "write all", "put", "put all")
 KEPT = 100_000_000
 """Bytes of chunks that are kept."""
@@ -317,8 +317,10 @@ def work(kind: str, url: str, bucket: str, over: str, wanted: list[str]) -> None
                 gone = f"{own}-gone"
                 made = use.member(arrays[name], gone) if use.group else use.create(f"hierarchy.zarr/{gone}")
                 use.write(made, 1, slice(0, SHARD[0]))
-        elif name in (*ARRAYS, *OTHERS, "copy"):
-            arrays[name] = use.known("all" if name == "copy" else name.replace(" ", "-"))
+        elif name == "write":
+            arrays["a"] = use.known()
+        elif name in (*ARRAYS, *OTHERS):
+            arrays[name] = use.known(name.replace(" ", "-"))
             if name == "late":
                 time.sleep(LATE)
         else:
