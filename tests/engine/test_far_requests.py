@@ -414,6 +414,47 @@ def test_what_is_there_besides_is_found_as_everywhere() -> None:
         group["cut"]
 
 
+# what is read
+
+
+def test_large_objects_are_decoded_while_others_are_under_way() -> None:
+    values = np.arange(1, 512 * 256 + 1, dtype="i4").reshape(512, 256)
+    out = np.zeros_like(values)
+    seen = []
+
+    class Waiting(Far):
+        def read_up_to(self, key: str, most: int) -> Any:
+            if key == "c/1/0":
+                end = time.monotonic() + 60
+                while not out[255].all() and time.monotonic() < end:
+                    time.sleep(0.001)
+                seen.append((out[:256] == values[:256]).all() and not out[256:].any())
+            return super().read_up_to(key, most)
+
+    inner = MemoryStore()
+    zardine.create_array(inner, data=values, chunks=(256, 256))
+    array = zardine.open_array(Waiting(inner))
+    array.get_basic_selection(..., out=out)
+    assert seen == [True]
+    assert (out == values).all()
+
+
+def test_what_was_decoded_early_is_not_given_when_the_array_was_changed() -> None:
+    inner = MemoryStore()
+    values = np.ones((512, 256), "i4")
+    zardine.create_array(inner, data=values, chunks=(256, 256))
+    array = zardine.open_array(Far(inner))
+    zardine.create_array(inner, data=-values, chunks=(256, 256), overwrite=True)
+    array._handle.watch.forget()
+    with pytest.raises(ArrayChangedError):
+        array[...]
+    inner.erase("c/1/0")
+    inner.set("c/0/0", b"damaged")
+    array._handle.watch.forget()
+    with pytest.raises(ArrayChangedError):
+        array[...]
+
+
 # copies of keys
 
 
