@@ -49,14 +49,26 @@ STEPS = {
     "points": "one inner chunk of each of 48 shards",
     "all": "all of 48 shards",
     "raw": "a plane of a raw chunk of 8 MB",
+    "box": "a box of 240 inner chunks in 10 shards of 2 MB",
+    "strided": "every 24th plane of the same",
+    "scattered": "100 elements of the same, here and there",
     "write": "write one inner chunk, the first since opening",
     "write again": "write another one of the same shard",
     "write all": "write 64 shards",
     "put": "write a chunk without a shard, the first since opening",
     "put again": "write another chunk without a shard",
     "put part": "write a part of a chunk without a shard",
+    "put all": "write 64 chunks without shards",
+    "late": "write one inner chunk, more than two seconds after opening",
+    "append": "append rows, which are 4 shards",
+    "create": "create an array",
+    "member": "create an array in an open group",
+    "members": "open a hierarchy of 300 arrays without consolidated metadata, list them",
+    "copy": "copy an array of 48 shards",
+    "delete": "erase an array of 4 shards in an open group",
 }
-WRITES = ("write", "write again", "write all", "put", "put again", "put part")
+READS = ("known", "unknown", "many", "cold", "warm", "kept", "shard", "line", "plane", "points", "all", "raw")
+READS += ("box", "strided", "scattered")
 KINDS = ("zardine", "zarr-python", "zarr-python, fsspec", "zarrs", "tensorstore")
 SHAPE, SHARD, CHUNK = (384, 128, 128), (32, 64, 64), (16, 16, 16)
 """12 x 2 x 2 shards of 256 KiB, of 32 inner chunks of 8 KiB."""
@@ -64,7 +76,14 @@ WRITTEN = (128, 256, 256)
 """4 x 4 x 4 shards."""
 RAW = (64, 256, 256)
 """One chunk."""
-ARRAYS = ("a", "line", "plane", "points", "all", "kept")
+LARGE, LARGE_SHARD, LARGE_CHUNK = (640, 128, 128), (64, 128, 128), (16, 32, 32)
+"""10 shards of 2 MiB, of 64 inner chunks of 32 KiB."""
+FLAT = (64, 64, 64)
+"""64 chunks."""
+LATE = 2.1
+"""Seconds."""
+ARRAYS = ("a", "line", "plane", "points", "all", "kept", "append", "late", "copy")
+OTHERS = ("box", "strided", "scattered", "raw", "write all", "put", "put all")
 KEPT = 100_000_000
 """Bytes of chunks that are kept."""
 
@@ -99,8 +118,35 @@ class Zardine:
     def read(self, array, *selection):
         return array[selection]
 
+    def elements(self, array, places):
+        return array.vindex[places]
+
     def write(self, array, value, *selection):
         array[selection] = value
+
+    def append(self, array, values):
+        array.append(values)
+
+    def group(self):
+        return self.zarr.open_group(self.place("hierarchy"), mode=self.mode, **self.more)
+
+    def create(self, name: str):
+        how = {"shape": SHAPE, "shards": SHARD, "chunks": CHUNK, "dtype": "u2", "compressors": None}
+        return self.zarr.create_array(self.place(name), **how, **self.more)
+
+    def member(self, group, name: str):
+        shape = (SHARD[0], *SHAPE[1:])
+        return group.create_array(name, shape=shape, shards=SHARD, chunks=CHUNK, dtype="u2", compressors=None)
+
+    def members(self):
+        group = self.zarr.open_group(self.place("hierarchy"), mode="r", **self.more)
+        assert len([name for name, _ in group.arrays() if name.startswith("a")]) == 300
+
+    def copy(self, array, name: str):
+        self.zarr.from_array(self.place(name), data=array, **self.more)
+
+    def delete(self, group, name: str):
+        del group[name]
 
 
 class ZarrPython(Zardine):
@@ -144,7 +190,7 @@ class Zarrs(ZarrPython):
 
 
 class Tensorstore:
-    many = None
+    many = group = members = None
 
     def __init__(self, url: str, bucket: str, over: str) -> None:
         import tensorstore as ts
@@ -173,8 +219,35 @@ class Tensorstore:
     def read(self, array, *selection):
         return array[selection].read().result()
 
+    def elements(self, array, places):
+        return array.vindex[places].read().result()
+
     def write(self, array, value, *selection):
         array[selection].write(value).result()
+
+    def append(self, array, values):
+        begin = array.shape[0]
+        grown = array.resize(exclusive_max=(begin + len(values), *array.shape[1:]), expand_only=True).result()
+        grown[begin:].write(values).result()
+
+    def create(self, name: str):
+        crc, plain = {"name": "crc32c"}, {"name": "bytes", "configuration": {"endian": "little"}}
+        shard = {"chunk_shape": CHUNK, "codecs": [plain], "index_codecs": [plain, crc]}
+        metadata = {
+            "shape": SHAPE,
+            "data_type": "uint16",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": SHARD}},
+            "codecs": [{"name": "sharding_indexed", "configuration": shard}],
+        }
+        spec = {**self.spec(name, "zarr3"), "metadata": metadata}
+        return self.ts.open(spec, create=True, context=self.context).result()
+
+    def copy(self, array, name: str):
+        self.create(name).write(array).result()
+
+    def delete(self, _, name: str):
+        place = self.spec(f"hierarchy.zarr/{name}", "zarr3")["kvstore"]
+        self.ts.KvStore.open(place, context=self.context).result().delete_range(self.ts.KvStore.KeyRange()).result()
 
 
 CLASSES = dict(zip(KINDS, (Zardine, ZarrPython, ZarrPythonFsspec, Zarrs, Tensorstore), strict=True))
@@ -187,8 +260,10 @@ def work(kind: str, url: str, bucket: str, over: str, wanted: list[str]) -> None
     use = CLASSES[kind](url, bucket, over)
     first = [slice(0, length) for length in CHUNK]
     second = [slice(length, 2 * length) for length in CHUNK]
-    ones = np.ones(WRITTEN, "u2")
-    arrays = {}
+    ones, rows = np.ones(WRITTEN, "u2"), np.ones((SHARD[0], *SHAPE[1:]), "u2")
+    chosen = np.random.default_rng(1)
+    places = tuple(chosen.integers(0, length, 100) for length in LARGE)
+    arrays, own = {}, f"{os.getpid()}-{time.time_ns()}"
 
     def opens():
         arrays["a"] = use.known()
@@ -205,15 +280,26 @@ def work(kind: str, url: str, bucket: str, over: str, wanted: list[str]) -> None
         "plane": lambda: use.read(arrays["plane"], slice(None), slice(None), 7),
         "points": lambda: use.read(arrays["points"], *(slice(3, None, length) for length in SHARD)),
         "all": lambda: use.read(arrays["all"], ...),
+        "raw": lambda: use.read(arrays["raw"], 7),
+        "box": lambda: use.read(arrays["box"], slice(None), slice(0, 96), slice(32, 96)),
+        "strided": lambda: use.read(arrays["strided"], slice(5, None, 24)),
+        "scattered": lambda: use.elements(arrays["scattered"], places),
         "write": lambda: use.write(arrays["a"], 7, *first),
         "write again": lambda: use.write(arrays["a"], 7, *second),
-        "write all": lambda: use.write(arrays["new"], ones, ...),
-        "raw": lambda: use.read(arrays["raw"], 7),
-        "put": lambda: use.write(arrays["flat"], 7, *first),
-        "put again": lambda: use.write(arrays["flat"], 7, *second),
-        "put part": lambda: use.write(arrays["flat"], 7, 0, 0, 0),
+        "write all": lambda: use.write(arrays["write all"], ones, ...),
+        "put": lambda: use.write(arrays["put"], 7, *first),
+        "put again": lambda: use.write(arrays["put"], 7, *second),
+        "put part": lambda: use.write(arrays["put"], 7, 0, 0, 0),
+        "put all": lambda: use.write(arrays["put all"], ones[tuple(map(slice, FLAT))], ...),
+        "late": lambda: use.write(arrays["late"], 7, *first),
+        "append": lambda: use.append(arrays["append"], rows),
+        "create": lambda: use.create(own),
+        "member": use.group and (lambda: use.member(arrays["member"], own)),
+        "members": use.members,
+        "copy": lambda: use.copy(arrays["copy"], f"{own}-copy"),
+        "delete": lambda: use.delete(arrays["delete"], f"{own}-gone"),
     }
-    wanted = [name for name in wanted if over == "s3" or name not in WRITES]
+    wanted = [name for name in wanted if over == "s3" or name in READS]
     steps = {name: step for name, step in steps.items() if name == "known" or name in wanted}
 
     def next_step(text: str) -> None:
@@ -225,9 +311,18 @@ def work(kind: str, url: str, bucket: str, over: str, wanted: list[str]) -> None
         if name == "kept":
             arrays[name] = use.keeping(name)
             use.read(arrays[name], *first)
-        elif name in ("line", "plane", "points", "all", "raw", "write all", "put"):
-            array = {"write all": "new", "put": "flat"}.get(name, name)
-            arrays[array] = use.known(array)
+        elif name in ("member", "delete"):
+            arrays[name] = use.group and use.group()
+            if name == "delete":
+                gone = f"{own}-gone"
+                made = use.member(arrays[name], gone) if use.group else use.create(f"hierarchy.zarr/{gone}")
+                use.write(made, 1, slice(0, SHARD[0]))
+        elif name == "write":
+            arrays["a"] = use.known()
+        elif name in (*ARRAYS, *OTHERS):
+            arrays[name] = use.known(name.replace(" ", "-"))
+            if name == "late":
+                time.sleep(LATE)
         else:
             return
         next_step("ready")
@@ -248,6 +343,7 @@ def work(kind: str, url: str, bucket: str, over: str, wanted: list[str]) -> None
 
 
 def prepare(bucket: str) -> None:
+    """Store what the steps work on."""
     import numpy as np
 
     import zardine
@@ -255,21 +351,26 @@ def prepare(bucket: str) -> None:
 
     options = {"storage_options": servers.s3_options()}
     values = np.random.default_rng(0).integers(1, 1000, SHAPE, "u2")
-    for name in (*ARRAYS, "new"):
-        array = zardine.create_array(
-            f"s3://{bucket}/{name}.zarr", shape=WRITTEN if name == "new" else SHAPE, chunks=CHUNK, shards=SHARD,
-            dtype="u2", compressors=None, **options,
-        )  # fmt: skip
-        if name != "new":
-            array[...] = values
+
+    def make(name: str, **how) -> None:
+        zardine.create_array(f"s3://{bucket}/{name}.zarr", **{"compressors": None, **how}, **options)
+
+    small = {"chunks": CHUNK, "shards": SHARD}
+    for name in ARRAYS:
+        make(name, data=values, **small)
+    make("write-all", shape=WRITTEN, dtype="u2", **small)
+    large = np.random.default_rng(0).integers(1, 1000, LARGE, "u2")
+    for name in ("box", "strided", "scattered"):
+        make(name, data=large, chunks=LARGE_CHUNK, shards=LARGE_SHARD)
     raw = np.arange(np.prod(RAW), dtype="u2").reshape(RAW)
-    how = {"compressors": None, "checksum": False, **options}
-    zardine.create_array(f"s3://{bucket}/raw.zarr", data=raw, chunks=RAW, **how)
-    zardine.create_array(f"s3://{bucket}/flat.zarr", data=values[:64, :64, :64], chunks=CHUNK, **how)
-    group = zardine.open_group(f"s3://{bucket}/many.zarr", mode="w", **options)
-    for number in range(300):
-        group.create_array(f"a{number}", shape=(4,), chunks=(2,), dtype="f4")
-    zardine.consolidate_metadata(group.store)
+    make("raw", data=raw, chunks=RAW, checksum=False)
+    for name in ("put", "put-all"):
+        make(name, data=values[tuple(map(slice, FLAT))], chunks=CHUNK, checksum=False)
+    for name in ("many", "hierarchy"):
+        group = zardine.open_group(f"s3://{bucket}/{name}.zarr", mode="w", **options)
+        for number in range(300):
+            group.create_array(f"a{number}", shape=(4,), chunks=(2,), dtype="f4")
+    zardine.consolidate_metadata(f"s3://{bucket}/many.zarr", **options)
 
 
 class Step:

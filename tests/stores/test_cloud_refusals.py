@@ -378,3 +378,28 @@ def test_a_service_that_is_a_web_site(proxy, bucket):
     proxy.always = lambda *_: answer(200, page, etag='"x"', last_modified="Wed, 21 Oct 2015 07:28:00 GMT")
     with pytest.raises(zardine.errors.MetadataError, match="HTML page"):
         zardine.open(f"s3://{bucket}/a", mode="r", storage_options=servers.s3_options(proxy.url))
+
+
+@pytest.mark.parametrize(
+    ("options", "proxy", "without"),
+    [
+        ({"endpoint_url": "http://localhost:1", "key": "k", "secret": "s"}, None, True),
+        ({"endpoint_url": "http://localhost:1", "key": "k", "secret": "s"}, "http://proxy", True),
+        ({"endpoint_url": "http://localhost:1", "key": "k", "secret": "s"}, "https://proxy", False),
+        ({"endpoint_url": "http://localhost:1", "key": "k", "secret": "s", "proxy_url": "https://proxy"}, None, False),
+        ({"endpoint_url": "http://localhost:1", "anon": True}, None, False),
+        ({"endpoint_url": "https://localhost:1", "key": "k", "secret": "s"}, None, False),
+        ({"key": "k", "secret": "s"}, None, False),
+    ],
+)
+def test_certificates_are_left_out_only_where_tls_is_not_used(options, proxy, without, monkeypatch):
+    """By who asks a bucket first whether it has conditional puts: of plain HTTP, with keys, by no proxy with TLS."""
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    if proxy is not None:
+        monkeypatch.setenv("ALL_PROXY", proxy)
+    client = object_store_of_url("s3", "bucket/a", options)._client
+    assert "allow_invalid_certificates" not in client.inner.client_options
+    found = client.without_repetitions().inner
+    assert found.client_options.get("allow_invalid_certificates", "false") == ("true" if without else "false")
+    assert found.retry_config["max_retries"] == 0

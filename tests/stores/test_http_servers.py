@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import gzip
 import pickle
@@ -17,7 +18,7 @@ from servers.fault_proxy import FaultProxy, answer
 from zardine.errors import MetadataError, StoreError, ZardineError
 from zardine.storage import HTTPStore, ZipStore
 from zardine.stores.http import store as http_store
-from zardine.stores.http.plain import PlainError, PlainHTTP, basic
+from zardine.stores.http.plain import PlainError, PlainHTTP
 from zardine.stores.resolve import resolve_store
 from zardine.stores.url_text import without_password
 
@@ -250,7 +251,7 @@ def test_refused_and_wrong_urls_do_not_show_passwords(web):
             told = told.__cause__
     with pytest.raises(StoreError, match=r"user:password@host.*headers"):
         zardine.open(f"{web.url}/private/less.zarr", mode="r")
-    headers = {"Authorization": basic("me", "S3/cret@")}
+    headers = {"Authorization": f"Basic {base64.b64encode(b'me:S3/cret@').decode()}"}
     assert zardine.open(f"{web.url}/private/less.zarr", mode="r", storage_options={"headers": headers}).ndim == 2
 
 

@@ -249,6 +249,28 @@ def test_many_names_are_several_requests():
     assert store.counts.requests == len(servers.s3().log()) == 2
 
 
+def test_copying_asks_for_many_objects_at_a_time(bucket):
+    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
+    options = {"storage_options": servers.s3_options(proxy.url)}
+    source = zardine.open_array(f"s3://{bucket}/a.zarr", mode="r", **options)
+    proxy.reset()
+    proxy.latency = 0.02
+    made = zardine.from_array(f"s3://{bucket}/copied.zarr", data=source, **options)
+    assert len(proxy.requests) == 2 + 2 * 64  # a list and the document, and each shard there and here
+    assert proxy.rounds() < 40
+    assert (made[...] == VALUES).all()
+    proxy.reset()
+    proxy.latency = 0.02
+    places = [f"s3://{bucket}/{name}.zarr" for name in ("a", "raw-copy")]
+    how = {name: servers.s3_options(proxy.url) for name in ("storage_options", "target_options")}
+    assert zardine.copy_store(*places, **how)[:2] == (65, 0)
+    assert len(proxy.requests) == 2 + 2 * 65
+    assert proxy.rounds() < 40
+    assert (zardine.open_array(places[1], **options)[...] == VALUES).all()
+    servers.s3().log()
+    proxy.close()
+
+
 def test_nothing_is_listed_where_metadata_answers(bucket):
     options = servers.s3_options()
     group = zardine.open_group(f"s3://{bucket}/many.zarr", mode="r", storage_options=options)
@@ -293,6 +315,42 @@ def test_64_chunks_of_64_shards_take_one_round_trip_or_two(web, by_ranges):
     # fewer than 64 at a time would take twice as many rounds; with 64 a busy machine may begin some late
     assert min(rounds for rounds, _ in seen) == 1 + by_ranges, seen
     assert max(most for _, most in seen) == 64, seen
+    proxy.close()
+
+
+def test_stores_of_one_web_server_share_their_connections(web):
+    proxy = FaultProxy(int(web.url.rpartition(":")[2]))
+    stores = [HTTPStore(f"{proxy.url}/{path}") for path in ("", "a.zarr", "g.zarr/x/y")]
+    assert len({id(store._inner) for store in stores}) == 1
+    assert stores[1] == HTTPStore.of(stores[1].store) == HTTPStore(f"{proxy.url}/a.zarr/")
+    assert stores[1] != stores[2]
+    assert HTTPStore(proxy.url, storage_options={"headers": {"X-A": "b"}})._inner is not stores[0]._inner
+    proxy.close()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/a",
+        "/a/b.zarr",
+        "/a=1/b+c@d~e",
+        "/a%20b",
+        "/a%2Fb/c",
+        "/a//b",
+        "/a/%2E%2E/b",
+        "/a:b;c,d",
+        "/ä",
+        "/~%41",
+        "/..a/b.",
+    ],
+)
+def test_the_path_of_a_url_is_asked_for_as_it_stands(web, path):
+    proxy = FaultProxy(int(web.url.rpartition(":")[2]))
+    store = HTTPStore(f"{proxy.url}{path}")
+    assert store.get("k/0") is None
+    encoded = path.replace("ä", "%C3%A4").replace("/%2E%2E/b", "/b").replace("/a/b", "/b" if "%2E" in path else "/a/b")
+    assert proxy.requests == [f"GET {encoded}/k/0"]
+    assert str(store) == f"{proxy.url}{encoded}"
     proxy.close()
 
 

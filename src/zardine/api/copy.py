@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Unpack
+from threading import Condition, Lock
+from typing import Any, Final, Unpack
 
+from zardine.buffers import BytesLike
+from zardine.engine.read_ahead import window_bytes
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ContainsArrayError, ContainsGroupError
 from zardine.hierarchy.create import read_value
 from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import find_place, is_within, same_place
+from zardine.limits import CHUNK, limit_of
 from zardine.metadata.formats import format_of_new
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import check_source_stays, copy_values, from_array
 from zardine.nodes.group import Group, create_group
 from zardine.nodes.options import CopyOptions
+from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 
 Log = Callable[[str], object] | None
@@ -121,23 +128,76 @@ def copy_store(
         out = any(each.search(relative) for each in excluded) and not any(each.search(relative) for each in included)
         if not out:
             keys.append((key, join_path(outer, relative)))
+    is_there = target.exists if if_exists == "replace" or not target.cost.is_slow else _listed(target, outer)
     if if_exists == "raise":
-        there = next((new for _, new in keys if target.exists(new)), None)
+        there = next((new for _, new in keys if is_there(new)), None)
         if there is not None:
             raise ContainsArrayError(f"key {there!r} is already stored in {target}; nothing was copied")
+    room, lock = _Room(window_bytes()), Lock()
     copied = skipped = nbytes = 0
-    for old, new in keys:
-        value = read_value(origin, old)
-        if value is None or (if_exists == "skip" and target.exists(new)):
-            say(f"skip {old}")
-            skipped += 1
-            continue
-        say(f"copy {old}")
-        if not dry_run:
-            target.set(new, value)
-            nbytes += len(value)
-        copied += 1
+
+    def copy_key(names: tuple[str, str]) -> None:
+        nonlocal copied, skipped, nbytes
+        old, new = names
+        with _held(origin, old, room) as value:
+            passes = value is None or (if_exists == "skip" and is_there(new))
+            with lock:
+                say(f"skip {old}" if passes else f"copy {old}")
+                skipped, copied = skipped + passes, copied + (not passes)
+            if value is not None and not passes and not dry_run:
+                target.set(new, value)
+                with lock:
+                    nbytes += len(value)
+
+    far = [store for store in (origin, target) if store.cost.is_slow]
+    for_each(copy_key, keys, len(keys), min(most_requests(store, 1) for store in far) if far else 1)
     return copied, skipped, nbytes
+
+
+def _listed(store: Store, path: str) -> Callable[[str], bool]:
+    """Return what tells whether a key below ``path`` is there, by one look at the names."""
+    return frozenset(store.list_prefix(f"{path}/" if path else "")).__contains__
+
+
+_SMALL: Final = 2**20
+"""Bytes for which there is room for each of several values, though nobody knows how long they are."""
+
+
+class _Room:
+    """Bytes of values that several threads hold at the same time: ``most``, or one value."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._taken, self._changed = most, 0, Condition()
+        self.longest = _SMALL
+        """The most bytes of a value that was seen, or that are expected of one."""
+
+    @contextmanager
+    def take(self, nbytes: int) -> Iterator[None]:
+        """Wait until there is room for so many bytes, which are held within the context."""
+        with self._changed:
+            while self._taken and self._taken + nbytes > self._most:
+                self._changed.wait()
+            self._taken += nbytes
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= nbytes
+                self._changed.notify_all()
+
+
+@contextmanager
+def _held(store: Store, key: str, room: _Room) -> Iterator[BytesLike | None]:
+    """Read a value to copy as :func:`~zardine.hierarchy.create.read_value` does, when there is room for it."""
+    expected = room.longest
+    with room.take(expected):
+        reading = store.read_up_to(key, expected)
+        if reading is None or reading.parts:
+            yield None if reading is None else reading.parts[0]
+            return
+    room.longest = max(room.longest, min(reading.size, limit_of(CHUNK)))
+    with room.take(min(reading.size, limit_of(CHUNK))):
+        yield read_value(store, key)
 
 
 @dataclass

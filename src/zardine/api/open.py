@@ -122,7 +122,8 @@ def open_array(
     if mode in (None, "a") and creating:
         return create(store=found, path=inner, config=settings, zarr_format=zarr_format, **kwargs)
     try:
-        return _opened(Array(found, inner, as_array(node, found, inner, zarr_format), settings), seen, when)
+        metadata = as_array(node, found, inner, zarr_format, seen=seen)
+        return _opened(Array(found, inner, metadata, settings), seen, when)
     except ArrayNotFoundError as error:
         if mode in (None, "a") and not found.read_only:
             raise ArrayNotFoundError(f"{error}; give shape and dtype to create one") from None
@@ -163,9 +164,10 @@ def open_group(
         expected="group",
         seen=seen,
         consolidated=use_consolidated is not False,
+        is_new=mode == "w-",
     )
     if mode == "w-":
-        node = implied_group(found, inner) if node is None else node
+        node = implied_group(found, inner, seen=seen) if node is None else node
         if node is not None:
             raise taken(found, inner, node)
         return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)
@@ -186,7 +188,7 @@ def _open_found_group(
     use_consolidated: bool | None = None,
 ) -> Group:
     try:
-        metadata = as_group(node, found, inner, zarr_format)
+        metadata = as_group(node, found, inner, zarr_format, seen=seen)
     except GroupNotFoundError:
         if mode not in (None, "a") or found.read_only:
             raise

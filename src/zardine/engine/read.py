@@ -7,10 +7,11 @@ thread. A chunk that the kernel refuses goes through the chain too, which gives 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, islice
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetching import fetch_each
-from zardine.engine.freshness import check_fresh
+from zardine.engine.freshness import check_fresh, is_far
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import FoundChunks, find_chunks
 from zardine.engine.read_ahead import ahead, batches, read_together
@@ -36,6 +37,9 @@ from zardine.stores.base import OpenFile
 
 _BATCH_BYTES = 2**20
 """Decoded bytes that make it worth handing chunks to another thread."""
+
+_AS_IT_COMES = 2**17
+"""Decoded bytes of an object from which on it is decoded by itself as soon as it is there."""
 
 _MOST_OBJECTS = 64
 """Objects whose chunks the kernel decodes in one call, and so files that one read holds open."""
@@ -72,16 +76,23 @@ def _read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> N
         while group := list(islice(parts, _MOST_OBJECTS)):
             with closing(_Fetched.files(handle, group)) as fetched:
                 check_fresh(handle)
-                _decode(handle, plan, fetched, out, raw)
+                _decode(handle, plan, fetched, out, raw, thread_count())
                 if not handle.layout.is_checked:
                     _read_edited(handle, fetched, out)
         return
     requests = most_requests(handle.store)
     steps, among = batches(handle, parts, max(requests, _MOST_OBJECTS)), read_together(1)
-    for _, fetched in ahead(lambda batch: _Fetched.bytes(handle, batch, requests, among * len(batch)), steps):
+
+    def decode(fetched: _Fetched, among: int = 1) -> None:
+        if fetched.parts:
+            _decode(handle, plan, fetched, out, raw, max(1, thread_count() // among))
+
+    as_it_comes = raw is not None and is_far(handle.store) and handle.config.read_missing_chunks
+    early = decode if as_it_comes else None
+    for _, fetched in ahead(lambda batch: _Fetched.bytes(handle, batch, requests, among * len(batch), early), steps):
         if handle.store.has_cheap_looks or not all(each.unchanged for each in fetched.found):
             check_fresh(handle)
-        _decode(handle, plan, fetched, out, raw)
+        decode(fetched.rest())
 
 
 def decode_chunk(
@@ -192,6 +203,8 @@ class _Fetched:
     parts: list[ObjectPart]
     keys: list[str]
     found: list[FoundChunks]
+    done: frozenset[int] = frozenset()
+    """Numbers of the parts whose chunks are decoded already; their bytes are gone."""
 
     @classmethod
     def files(cls, handle: ArrayHandle, parts: list[ObjectPart]) -> _Fetched:
@@ -206,20 +219,46 @@ class _Fetched:
         return fetched
 
     @classmethod
-    def bytes(cls, handle: ArrayHandle, parts: list[ObjectPart], requests: int, among: int) -> _Fetched:
+    def bytes(
+        cls,
+        handle: ArrayHandle,
+        parts: list[ObjectPart],
+        requests: int,
+        among: int,
+        decode: Callable[[_Fetched, int], None] | None,
+    ) -> _Fetched:
         """In memory, fetched with so many requests at a time. A look at the document that is due is one of them.
 
-        The parts are read ``among`` so many at the same time, for :func:`find_part`.
+        The parts are read ``among`` so many at the same time, for :func:`find_part`. Large ones of several are given to
+        ``decode`` as they come, with the number of all, while others are under way.
         """
         keys = [handle.key(part.object) for part in parts]
         found: list[Any] = [None] * len(parts)
+        done: set[int] = set()
+        least = _AS_IT_COMES // max(1, handle.layout.chunk_nbytes) if len(parts) > 1 else inf
 
         def fetch(number: int) -> None:
             part, key = parts[number], keys[number]
-            found[number] = find_part(handle, part, key, files=False, whole=False, together=among).in_memory()
+            chunks = find_part(handle, part, key, files=False, whole=False, together=among).in_memory()
+            if decode is not None and part.count >= least:
+                decode(cls([part], [key], [chunks]), len(parts))
+                done.add(number)
+                chunks = replace(chunks, buffers=())
+            found[number] = chunks
 
         fetch_each(handle, parts, keys, fetch, requests)
-        return cls(parts, keys, found)
+        return cls(parts, keys, found, frozenset(done))
+
+    def rest(self) -> _Fetched:
+        """What is not decoded yet."""
+        if not self.done:
+            return self
+        left = [number for number in range(len(self.parts)) if number not in self.done]
+        return _Fetched(
+            [self.parts[number] for number in left],
+            [self.keys[number] for number in left],
+            [self.found[number] for number in left],
+        )
 
     def close(self) -> None:
         """Close the files."""
@@ -232,10 +271,15 @@ class _Fetched:
 
 
 def _decode(
-    handle: ArrayHandle, plan: ChunkPlan, fetched: _Fetched, out: npt.NDArray[Any], raw: npt.NDArray[Any] | None
+    handle: ArrayHandle,
+    plan: ChunkPlan,
+    fetched: _Fetched,
+    out: npt.NDArray[Any],
+    raw: npt.NDArray[Any] | None,
+    threads: int,
 ) -> None:
     if raw is not None:
-        _decode_by_kernel(handle, plan, fetched, out, raw)
+        _decode_by_kernel(handle, plan, fetched, out, raw, threads)
         return
     chain = element_chain(handle.layout)
     if chain is not None:
@@ -293,7 +337,7 @@ def _place_elements(
 
 
 def _decode_by_kernel(
-    handle: ArrayHandle, plan: ChunkPlan, fetched: _Fetched, out: npt.NDArray[Any], raw: npt.NDArray[Any]
+    handle: ArrayHandle, plan: ChunkPlan, fetched: _Fetched, out: npt.NDArray[Any], raw: npt.NDArray[Any], threads: int
 ) -> None:
     starts = fetched.starts()
     axes = None if isinstance(plan, PointPlan) else plan.kernel_axes()
@@ -314,10 +358,10 @@ def _decode_by_kernel(
     pipeline = handle.layout.pipeline
     if isinstance(plan, PointPlan):
         failed = pipeline.decode_points(
-            sources, jobs, plan.extents, plan.point_bounds, plan.points, plan.places, raw, thread_count()
+            sources, jobs, plan.extents, plan.point_bounds, plan.points, plan.places, raw, threads
         )
     else:
-        failed = pipeline.decode(sources, jobs, axes, raw, thread_count())
+        failed = pipeline.decode(sources, jobs, axes, raw, threads)
     for job, _ in failed:
         number, i = _place(starts, job)
         _read_chunk(handle, fetched.parts[number], i, fetched.found[number], fetched.keys[number], out)

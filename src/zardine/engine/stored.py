@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
+from math import prod
 from typing import Final
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import read_index, recorded_index_of
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
 from zardine.sharding.layout import ShardLayout
 
@@ -78,11 +80,13 @@ def count_stored_chunks(handle: ArrayHandle) -> int:
 
 
 def _count_in_shards(handle: ArrayHandle) -> int:
-    total = 0
-    for key, coordinates in stored_objects(handle):
-        grids = handle.layout.grids
-        if any(i >= axis.count for i, axis in zip(coordinates, grids.storage, strict=True)):
-            continue
+    counts: list[int] = []
+    storage = handle.layout.grids.storage
+
+    def count(stored: tuple[str, tuple[int, ...]]) -> None:
+        key, coordinates = stored
+        if any(i >= axis.count for i, axis in zip(coordinates, storage, strict=True)):
+            return
         layout = handle.layout.shard(coordinates)
         assert layout is not None
         try:
@@ -92,11 +96,12 @@ def _count_in_shards(handle: ArrayHandle) -> int:
             index = recorded_index_of(handle.store, layout, key, handle.store.version(key))
             if index is None:
                 raise error.at(array=handle.path, key=key) from None
-        if index is None:
-            continue
-        stored = index.stored()
-        total += int(stored[_rows_in_array(handle, coordinates, layout)].sum())
-    return total
+        if index is not None:
+            counts.append(int(index.stored()[_rows_in_array(handle, coordinates, layout)].sum()))
+
+    at_most = prod(axis.count for axis in storage)
+    for_each(count, stored_objects(handle), at_most, most_requests(handle.store, 1))
+    return sum(counts)
 
 
 def _rows_in_array(handle: ArrayHandle, coordinates: tuple[int, ...], layout: ShardLayout) -> npt.NDArray[np.int64]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from zardine.buffers import BytesLike
 from zardine.engine.freshness import is_far, let_writers_end, moment, note_change, with_generation
+from zardine.engine.workers import in_background
 from zardine.errors import (
     ConditionFailedError,
     ContainsArrayError,
@@ -16,6 +18,7 @@ from zardine.errors import (
 )
 from zardine.hierarchy.find import (
     UNFINISHED,
+    Seen,
     as_refusal,
     describe,
     document_key,
@@ -23,6 +26,7 @@ from zardine.hierarchy.find import (
     implied_group,
     looks_like_v1,
     names_of,
+    nothing_is_at,
     taken,
     unfinished_work,
 )
@@ -53,13 +57,18 @@ def create_node(
     taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
     """
     normalize_path(path, metadata.zarr_format)
-    if not overwrite:
+    is_free, missing = False, None
+    if store.cost.is_slow:
+        look = in_background(partial(nothing_is_at, store), path)
+        missing = _missing_ancestors(store, path, metadata.zarr_format)
+        is_free = look()
+    if not (overwrite or is_free):
         _check_free(store, path, metadata)
-    create_ancestors(store, path, metadata.zarr_format)
+    _create_groups(store, missing or _missing_ancestors(store, path, metadata.zarr_format))
     first, *rest = names_of(metadata)
     if isinstance(metadata, ArrayMetadata):
         metadata = with_generation(metadata, new=False)
-    if overwrite and _clear(store, path) and isinstance(metadata, ArrayMetadata):
+    if overwrite and not is_free and _clear(store, path) and isinstance(metadata, ArrayMetadata):
         metadata = with_generation(metadata, new=True)
     documents = to_documents(metadata)
     for name in rest:  # the first document makes the node, so it comes last
@@ -83,13 +92,23 @@ def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> No
 
     Raises :class:`~zardine.errors.ContainsArrayError` where one of them is an array.
     """
+    _create_groups(store, _missing_ancestors(store, path, zarr_format))
+
+
+_Missing = tuple[list[str], int]
+"""Paths of groups that have no document, the inner ones first, and the version of Zarr that they shall be of."""
+
+
+def _missing_ancestors(store: Store, path: str, zarr_format: int | None) -> _Missing:
+    """Return the groups above ``path`` that have no document. Raises as :func:`create_ancestors`."""
+    missing: list[str] = []
     if not path or zarr_format == 1:
-        return
+        return missing, 3
     parts = path.split("/")[:-1]
-    missing = []
     for depth in range(len(parts), -1, -1):
         ancestor = "/".join(parts[:depth])
-        node = find_node(store, ancestor)
+        seen = Seen()
+        node = find_node(store, ancestor, expected="group", seen=seen, is_new=depth > 0 and zarr_format == 3)
         if isinstance(node, ArrayMetadata):
             raise ContainsArrayError(
                 f"cannot create a node below {describe(store, ancestor)}: an array is stored there, not a group"
@@ -97,9 +116,15 @@ def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> No
         if node is not None:
             zarr_format = node.zarr_format if zarr_format is None else zarr_format
             break  # what is above an existing group exists too
-        _check_finished(store, ancestor)
+        if not seen.is_free:
+            _check_finished(store, ancestor)
         missing.append(ancestor)
-    group = GroupMetadata(zarr_format=3 if zarr_format is None else zarr_format)
+    return missing, 3 if zarr_format is None else zarr_format
+
+
+def _create_groups(store: Store, groups: _Missing) -> None:
+    missing, zarr_format = groups
+    group = GroupMetadata(zarr_format=zarr_format)
     document = to_documents(group)[names_of(group)[0]] if missing else None
     for ancestor in reversed(missing):
         assert document is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from errno import EACCES
 from typing import Final
 
@@ -36,7 +37,7 @@ from zardine.metadata.formats import (
 from zardine.metadata.node_names import is_reserved, join_path
 from zardine.metadata.v2 import CONSOLIDATED
 from zardine.metadata.v3 import DOCUMENT_NAME
-from zardine.stores.base import Store, Version
+from zardine.stores.base import Reading, Store, Version
 from zardine.user_warnings import warn_user
 
 HIDDEN = "__zardine"
@@ -70,14 +71,21 @@ def describe(store: Store, path: str) -> str:
 
 
 class Seen:
-    """What :func:`find_node` notices of the document of a node, where the store is not slow."""
+    """What :func:`find_node` notices of the (first) document of a node."""
 
-    __slots__ = ("is_alone", "version")
+    __slots__ = ("is_alone", "names", "version")
 
     def __init__(self) -> None:
         self.version: Version | None = None
+        self.names: tuple[list[str], list[str]] | None = None
+        """Keys and prefixes directly below the place, where they were listed."""
         self.is_alone = False
         """Whether no document of Zarr v2 seems to lie beside one of v3: looked at for files, if any version will do."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing at all is stored at the place, or below it: looked at in slow stores that list names."""
+        return self.names == ([], [])
 
 
 def find_node(
@@ -89,19 +97,21 @@ def find_node(
     expected: str | None = None,
     seen: Seen | None = None,
     consolidated: bool = True,
+    is_new: bool = False,
 ) -> NodeMetadata | None:
     """Return the metadata of the node at ``path``; ``None`` where there is none.
 
     It is looked for in all versions of Zarr, beginning with ``first``, or only in ``zarr_format``. ``expected``, which
     is ``"array"`` or ``"group"``, says what a slow store is asked for first. ``seen`` gets what is noticed beside it.
-    Without ``consolidated`` the document of that name in Zarr v2 is not looked at. Raises
+    Without ``consolidated`` the document of that name in Zarr v2 is not looked at. ``is_new``: if there is none of the
+    first version, there is hardly any, so that a slow store lists what is there before it is asked for more. Raises
     :class:`~zardine.errors.MetadataError` for a document that breaks the specification.
 
     Some servers answer "forbidden" for documents that are not there: it is raised if no other document is found.
     """
     versions = _ORDERS[first] if zarr_format is None else (zarr_format,)
     if store.cost.is_slow:
-        return _find_in_rounds(store, path, versions, expected, consolidated)
+        return _find_in_rounds(store, path, versions, expected, seen or Seen(), consolidated, is_new)
     refusal: StoreError | None = None
     looks = seen is not None and zarr_format is None and store.gives_files
     for version in versions:
@@ -152,24 +162,39 @@ def find_nodes(store: Store, paths: Sequence[str], first: int) -> Iterator[NodeM
 
 
 def _find_in_rounds(
-    store: Store, path: str, versions: Sequence[int], expected: str | None, consolidated: bool
+    store: Store,
+    path: str,
+    versions: Sequence[int],
+    expected: str | None,
+    seen: Seen,
+    consolidated: bool,
+    is_new: bool,
 ) -> NodeMetadata | None:
     """Find a node in a store that answers slowly: the documents of a round are asked for at the same time.
 
-    A failure matters only if the document is needed to tell what the node is.
+    A failure matters only if the document is needed to tell what the node is. When what is expected is not there, it is
+    looked whether anything is, before more is asked for; with ``is_new`` after the first round.
     """
-    found: dict[str, BytesLike | Exception | None] = {}
+    found: dict[str, Reading | Exception | None] = {}
     refusal: StoreError | None = None
     mains = [(version, name) for version in versions for name in main_names(version)]
-    for names in _rounds(versions, expected):
+    rounds = list(_rounds(versions, expected))
+    usual = 1 if is_new else {"array": 1, "group": 2}.get(expected or "", len(rounds) - 1)
+    for number, names in enumerate(rounds):
+        if number == max(1, usual) and refusal is None:
+            with suppress(StoreError, UnsupportedError):  # what cannot be listed is looked at name by name
+                seen.names = store.list_dir(f"{path}/" if path else "")
+            if seen.is_free:
+                return None
         found |= zip(names, _answers(store, [join_path(path, name) for name in names]), strict=True)
         for version, name in mains:
             if name not in found:
                 break
-            data = found[name]
-            if isinstance(data, Exception):
-                refusal = refusal or as_refusal(data)
-            elif data is not None and (version != 1 or looks_like_v1(data)):
+            main = found[name]
+            if isinstance(main, Exception):
+                refusal = refusal or as_refusal(main)
+            elif main is not None and (version != 1 or looks_like_v1(main.parts[0])):
+                seen.version = main.version
                 beside = _beside(version, name, consolidated)
                 others = [each for each in beside if each not in found]
                 found |= zip(others, _answers(store, [join_path(path, each) for each in others]), strict=True)
@@ -178,6 +203,14 @@ def _find_in_rounds(
     if refusal is not None:
         raise refusal
     return None
+
+
+def nothing_is_at(store: Store, path: str) -> bool:
+    """Return whether a look at the names says that nothing is stored at or below ``path``: one request for all."""
+    try:
+        return store.is_empty(path)
+    except (StoreError, UnsupportedError):  # what cannot be listed is looked at name by name
+        return False
 
 
 def as_refusal(error: Exception) -> StoreError:
@@ -190,16 +223,16 @@ def as_refusal(error: Exception) -> StoreError:
     raise error
 
 
-def _value(answer: BytesLike | Exception | None) -> BytesLike | None:
+def _value(answer: Reading | Exception | None) -> BytesLike | None:
     if isinstance(answer, Exception):
         raise answer
-    return answer
+    return None if answer is None else answer.parts[0]
 
 
-def _answer(store: Store, key: str) -> BytesLike | Exception | None:
-    """Return the value of a key, or the error that came in its place."""
+def _answer(store: Store, key: str) -> Reading | Exception | None:
+    """Return what is read of a key, or the error that came in its place."""
     try:
-        return get_document(store, key)
+        return read_document(store, key)
     except Exception as error:
         return error
 
@@ -228,9 +261,9 @@ def gather(store: Store, keys: Sequence[str]) -> list[BytesLike | None]:
     return [_value(each) for each in _answers(store, keys)]
 
 
-def _answers(store: Store, keys: Sequence[str]) -> list[BytesLike | Exception | None]:
-    """Return the values of some keys, or the errors that came in their place, asked for at the same time."""
-    answers: list[BytesLike | Exception | None] = [None] * len(keys)
+def _answers(store: Store, keys: Sequence[str]) -> list[Reading | Exception | None]:
+    """Return what is read of some keys, or the errors that came in their place, asked for at the same time."""
+    answers: list[Reading | Exception | None] = [None] * len(keys)
 
     def fetch(number: int) -> None:
         answers[number] = _answer(store, keys[number])
@@ -282,9 +315,15 @@ def load_array(store: Store, path: str, zarr_format: int | None = None, *, unfin
 
 
 def as_array(
-    node: NodeMetadata | None, store: Store, path: str, zarr_format: int | None = None, *, unfinished: bool = False
+    node: NodeMetadata | None,
+    store: Store,
+    path: str,
+    zarr_format: int | None = None,
+    *,
+    unfinished: bool = False,
+    seen: Seen | None = None,
 ) -> ArrayMetadata:
-    """Return ``node``, which was found at ``path``, if it is an array.
+    """Return ``node``, which was found at ``path``, if it is an array; ``seen`` is what :func:`find_node` noticed.
 
     Raises :class:`~zardine.errors.ContainsGroupError` for a group, :class:`~zardine.errors.ArrayNotFoundError` for
     ``None``, :class:`~zardine.errors.UnfinishedError` for one of a group that is not written to its end, unless
@@ -296,7 +335,7 @@ def as_array(
         return node
     if node is not None:
         raise ContainsGroupError(f"a group, not an array, is stored at {describe(store, path)}: see open_group")
-    raise not_found(store, path, zarr_format, ArrayNotFoundError, "array")
+    raise not_found(store, path, zarr_format, ArrayNotFoundError, "array", seen)
 
 
 def load_group(store: Store, path: str, zarr_format: int | None = None, *, unfinished: bool = False) -> GroupMetadata:
@@ -309,9 +348,17 @@ def load_group(store: Store, path: str, zarr_format: int | None = None, *, unfin
 
 
 def as_group(
-    node: NodeMetadata | None, store: Store, path: str, zarr_format: int | None = None, *, unfinished: bool = False
+    node: NodeMetadata | None,
+    store: Store,
+    path: str,
+    zarr_format: int | None = None,
+    *,
+    unfinished: bool = False,
+    seen: Seen | None = None,
 ) -> GroupMetadata:
     """Return ``node``, which was found at ``path``, if it is a group; for ``None`` the implied group there, if any.
+
+    ``seen`` is what :func:`find_node` noticed.
 
     Raises :class:`~zardine.errors.ContainsArrayError` for an array, :class:`~zardine.errors.GroupNotFoundError` where
     there is nothing, :class:`~zardine.errors.UnfinishedError` for a group that is not written to its end, unless
@@ -323,10 +370,10 @@ def as_group(
         return node
     if node is not None:
         raise ContainsArrayError(f"an array, not a group, is stored at {describe(store, path)}: see open_array")
-    implied = implied_group(store, path, zarr_format)
+    implied = implied_group(store, path, zarr_format, seen)
     if implied is not None:
         return implied
-    raise not_found(store, path, zarr_format, GroupNotFoundError, "group")
+    raise not_found(store, path, zarr_format, GroupNotFoundError, "group", seen)
 
 
 def refuse_unfinished(node: NodeMetadata, store: Store, path: str) -> None:
@@ -342,7 +389,9 @@ def refuse_unfinished(node: NodeMetadata, store: Store, path: str) -> None:
     )
 
 
-def implied_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata | None:
+def implied_group(
+    store: Store, path: str, zarr_format: int | None = None, seen: Seen | None = None
+) -> GroupMetadata | None:
     """Return a group without a document: one below which nodes are stored (core 3.1, "Discover children of a group").
 
     The nearest nodes are found first, and the search ends after some thousand folders, so that a wrong path above very
@@ -356,7 +405,8 @@ def implied_group(store: Store, path: str, zarr_format: int | None = None) -> Gr
             if not folders:
                 break
             folder = folders.popleft()
-            keys, below = store.list_dir(folder)
+            known = seen.names if seen is not None and folder == first else None
+            keys, below = store.list_dir(folder) if known is None else known
             names = {key.rpartition("/")[2] for key in keys}
             if folder == first and UNFINISHED in names:
                 return None
@@ -427,13 +477,18 @@ def unfinished_work(store: Store, path: str) -> str | None:
 
 
 def not_found(
-    store: Store, path: str, zarr_format: int | None, kind: type[NodeNotFoundError], what: str
+    store: Store,
+    path: str,
+    zarr_format: int | None,
+    kind: type[NodeNotFoundError],
+    what: str,
+    seen: Seen | None = None,
 ) -> NodeNotFoundError:
     """Return the error for a place where no node is; it lists what was looked for."""
     versions = FORMATS if zarr_format is None else (zarr_format,)
     keys = [join_path(path, name) for version in versions for name in main_names(version)]
     text = f"no {what} is stored at {describe(store, path)}: looked for {', '.join(keys)}"
-    work = unfinished_work(store, path)
+    work = None if seen is not None and seen.is_free else unfinished_work(store, path)
     if work is not None:
         text += f"; a {work} to this place is not finished ({UNFINISHED}): the same {work} again continues it"
     return kind(text)

@@ -23,13 +23,31 @@ from zardine.stores.base import Condition, Reading, Store, Version
 M = TypeVar("M", ArrayMetadata, GroupMetadata)
 
 
+Known = tuple[Version | None, bytes | None]
+"""A version of the only document of a node, with its bytes."""
+
+
 def update_node(store: Store, path: str, metadata: M, change: Callable[[M], M]) -> M:
     """Change the document of a node; ``change`` gets what is stored now, which may be newer than ``metadata``."""
+    return updated_node(store, path, metadata, change)[0]
+
+
+def updated_node(
+    store: Store, path: str, metadata: M, change: Callable[[M], M], known: Known = (None, None)
+) -> tuple[M, Version | None]:
+    """As :func:`update_node`, with the version of the first document, where it was stored and the store says it.
+
+    ``known``: as for :func:`stored_node`.
+    """
     for last in attempts():
         with store.lock(document_key(path, metadata)):
-            stored = stored_node(store, path, metadata)
+            stored = stored_node(store, path, metadata, known, surely=last.number > 1)
+            changed = change(stored.metadata)
+            if changed == stored.metadata and known[1] is not None:  # no write would tell that it is not so any more
+                stored = stored_node(store, path, metadata)
+                changed = change(stored.metadata)
             try:
-                return stored.replace_by(change(stored.metadata))
+                return stored.replaced_by(changed)
             except ConditionFailedError:
                 if last:
                     raise
@@ -76,16 +94,23 @@ class StoredNode(Generic[M]):
 
 
 def stored_node(
-    store: Store, path: str, metadata: M, known: tuple[Version | None, bytes | None] = (None, None)
+    store: Store, path: str, metadata: M, known: Known = (None, None), *, surely: bool = True
 ) -> StoredNode[M]:
     """Return the node at ``path`` as it is stored now; for a group without a document, ``metadata``.
 
-    ``known``: a version of its only document with its bytes, which are not read again where that is cheap to see.
+    ``known``: a version of its only document with its bytes, which are not read again where that is cheap to see; nor,
+    unless it must be ``surely`` so, where a look takes long: then a change that it is not so any more comes to nothing.
     """
     names = names_of(metadata)
     version, document = known
     readings: dict[str, Reading | None]
-    if document is not None and store.has_cheap_looks and store.is_unchanged(join_path(path, names[0]), version):
+    if version is None or document is None:
+        is_known = False
+    elif store.has_cheap_looks:
+        is_known = store.is_unchanged(join_path(path, names[0]), version)
+    else:
+        is_known = not surely and store.cost.is_slow
+    if is_known and document is not None:
         readings = {names[0]: Reading((document,), version, len(document))}
     else:
         readings = {name: read_document(store, join_path(path, name)) for name in names}

@@ -20,6 +20,7 @@ from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_arra
 from zardine.engine.freshness import (
     Writing,
     check_fresh,
+    is_far,
     is_same_generation,
     moment,
     note_fresh,
@@ -38,7 +39,7 @@ from zardine.errors import ConditionFailedError, MetadataError, ReadOnlyError, S
 from zardine.hierarchy.consolidated import Consolidated
 from zardine.hierarchy.find import describe, document_key, load_array
 from zardine.hierarchy.place import find_place, same_place
-from zardine.hierarchy.update import StoredNode, stored_node, update_node
+from zardine.hierarchy.update import StoredNode, stored_node, updated_node
 from zardine.indexing.block import Block
 from zardine.indexing.parse import (
     parse_any,
@@ -409,7 +410,7 @@ class Array(StoredFacts):
         waits = Writing(self._handle) if exclusive else nullcontext()
         with waits, self.store.lock(document_key(self.path, self.metadata)):
             for last in attempts():
-                stored = self._stored()
+                stored, when = self._stored(surely=last.number > 1), moment()
                 refuse_closing(self._handle, stored.metadata)
                 old = self.shape
                 shape = grown_for_append(old, values.shape, axis)
@@ -421,7 +422,7 @@ class Array(StoredFacts):
                 try:
                     if exclusive and not (all(block.counts) and write_block(direct, block, values, growing=True)):
                         write_plan(direct, plan_block(direct, block), values, growing=True)
-                    _, version = stored.replaced_by(grown)
+                    node, version = stored.replaced_by(grown)
                 except ConditionFailedError:
                     if last:
                         raise
@@ -435,6 +436,8 @@ class Array(StoredFacts):
                 self._handle = handle
                 if exclusive and version is not None:
                     note_fresh(self._handle, version)
+                elif version is not None and is_far(self.store):
+                    note_seen(self._handle, version, node, when)
                 self._keep_entry()
                 if not exclusive:
                     try:
@@ -674,18 +677,28 @@ class Array(StoredFacts):
             return is_same_generation(self._handle.layout, metadata) and metadata.older == self.metadata.older
         return False
 
-    def _stored(self) -> StoredNode[ArrayMetadata]:
-        """Return what the document says now, after taking that over."""
-        stored = stored_node(self.store, self.path, self.metadata, self._handle.watch.document)
+    def _stored(self, *, surely: bool = True) -> StoredNode[ArrayMetadata]:
+        """Return what the document says now, after taking that over; ``surely`` as for :func:`stored_node`."""
+        known = self._handle.watch.document
+        surely = surely or known[1] != self.metadata.document
+        stored = stored_node(self.store, self.path, self.metadata, known, surely=surely)
         self._adopt(stored.metadata)
         return stored
 
     def _change_attributes(self, change: AttributesChange) -> None:
         self._check_writable()
         before = self.metadata.attributes.get(MISSING)
-        self._adopt(
-            update_node(self.store, self.path, self.metadata, lambda old: old.with_attributes(change(old.attributes)))
+        known, when = self._handle.watch.document, moment()
+        node, version = updated_node(
+            self.store,
+            self.path,
+            self.metadata,
+            lambda old: old.with_attributes(change(old.attributes)),
+            known if known[1] == self.metadata.document else (None, None),
         )
+        self._adopt(node)
+        if version is not None and is_far(self.store):
+            note_seen(self._handle, version, node, when)
         self._keep_entry()
         if self.metadata.older is None and self.metadata.attributes.get(MISSING) != before:
             warn_of_missing_value(self.metadata.attributes, self.dtype, stacklevel=4)

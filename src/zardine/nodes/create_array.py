@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from zardine.creation.options import (
 from zardine.creation.v3 import DEFAULT, new_array_metadata
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_seen
+from zardine.engine.read_ahead import window_bytes
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import MetadataError
 from zardine.hierarchy.create import create_node
 from zardine.hierarchy.find import describe
@@ -238,19 +241,31 @@ _OF_ONE_VERSION = frozenset({"filters", "serializer", "compressors", "order", "c
 
 
 def copy_values(source: Any, target: Array) -> None:
-    """Copy all elements, one stored object of ``target`` at a time, so that memory stays bounded."""
+    """Copy all elements, one stored object of ``target`` at a time, or far away many, so that memory stays bounded."""
     if not isinstance(source, Array):
         target[...] = source
         return
     from itertools import product
 
-    axes = target._handle.layout.grids.storage
-    for where in product(*(range(axis.count) for axis in axes)):
+    layout = target._handle.layout
+    axes = layout.grids.storage
+    far = [store for store in (source.store, target.store) if store.cost.is_slow]
+    fitting = window_bytes() // (_COPIES * max(1, layout.object_nbytes))
+    at_once = max(1, min(fitting, *map(most_requests, far))) if far else 1
+
+    def copy(where: tuple[int, ...]) -> None:
         region = tuple(
             slice(axis.start(i), min(axis.start(i) + axis.extent(i), axis.length))
             for axis, i in zip(axes, where, strict=True)
         )
         target[region] = source[region]
+
+    counts = [axis.count for axis in axes]
+    for_each(copy, product(*map(range, counts)), prod(counts), at_once)
+
+
+_COPIES = 3
+"""An object is in memory that often while it is copied, at most: its elements, as they are stored there and here."""
 
 
 def check_source_stays(source: Any, store: Store, path: str) -> None:

@@ -26,6 +26,7 @@ from zardine.errors import (
 from zardine.hierarchy.consolidated import Consolidated
 from zardine.hierarchy.create import create_node, erase_node, move_keys, parents_first
 from zardine.hierarchy.find import (
+    Seen,
     child_names,
     describe,
     find_node,
@@ -208,10 +209,10 @@ class Group:
         relative = self._relative_path(path)
         if not relative:
             return self
-        when = moment()
-        node = self._opened(relative, self._member(relative))
+        when, seen = moment(), Seen()
+        node = self._opened(relative, self._member(relative, seen))
         if isinstance(node, Array) and self._consolidated is None:
-            note_seen(node._handle, None, node.metadata, when)
+            note_seen(node._handle, seen.version, node.metadata, when)
         return node
 
     def get(self, path: str, default: object = None) -> Any:
@@ -628,8 +629,11 @@ class Group:
         """Return this group, without regard to consolidated metadata."""
         return Group(self._store, self._path, self._metadata)
 
-    def _member(self, relative: str) -> NodeMetadata:
-        """Return the metadata of the member at a normalized relative path. Raises ``KeyError`` where there is none."""
+    def _member(self, relative: str, seen: Seen | None = None) -> NodeMetadata:
+        """Return the metadata of the member at a normalized relative path. Raises ``KeyError`` where there is none.
+
+        ``seen`` gets what is noticed beside it.
+        """
         if self._consolidated is not None:
             if not relative:
                 return self.metadata
@@ -640,19 +644,22 @@ class Group:
                     "open_group(..., use_consolidated=False) looks at the nodes themselves"
                 )
             return self._consolidated_member(relative)
-        metadata = self._find(relative)
+        seen = Seen() if seen is None else seen
+        metadata = self._find(relative, seen)
         if metadata is None:
-            raise not_found(self._store, join_path(self._path, relative), None, NodeNotFoundError, "array or group")
+            path = join_path(self._path, relative)
+            raise not_found(self._store, path, None, NodeNotFoundError, "array or group", seen)
         return metadata
 
-    def _find(self, relative: str) -> NodeMetadata | None:
-        path = join_path(self._path, relative)
-        return self._known(relative, find_node(self._store, path, first=self._metadata.zarr_format))
+    def _find(self, relative: str, seen: Seen) -> NodeMetadata | None:
+        first = self._metadata.zarr_format
+        node = find_node(self._store, join_path(self._path, relative), first=first, seen=seen, is_new=first == 3)
+        return self._known(relative, node, seen)
 
-    def _known(self, relative: str, metadata: NodeMetadata | None) -> NodeMetadata | None:
+    def _known(self, relative: str, metadata: NodeMetadata | None, seen: Seen | None = None) -> NodeMetadata | None:
         """Return the node that was found at a path, or the implied group there, if it can be opened by that path."""
         if metadata is None:
-            metadata = implied_group(self._store, join_path(self._path, relative))
+            metadata = implied_group(self._store, join_path(self._path, relative), seen=seen)
         return metadata if metadata is None or self._can_be_named(relative, metadata) else None
 
     def _can_be_named(self, relative: str, metadata: NodeMetadata) -> bool:
@@ -675,7 +682,7 @@ class Group:
             found: dict[str, NodeMetadata | None] = {}
 
             def find(name: str, found: dict[str, NodeMetadata | None] = found) -> None:
-                found[name] = self._find(name)
+                found[name] = self._find(name, Seen())
 
             for_each(find, some, len(some), most)
             for name in some:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from math import inf
 from threading import Condition
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 LEAST: Final = 4
 MOST: Final = 128
@@ -196,34 +196,42 @@ class Turns:
         """Bytes that flow in the time of a request, of one answer and of many together; see :class:`Flow`."""
         return self._flow.spare
 
-    @contextmanager
-    def turn(self, nbytes: int | None) -> Iterator[Turn]:
-        """Wait for one's turn to ask for, or send, so many bytes (``None``: nobody knows). May not be nested."""
+    def turn(self, nbytes: int | None, is_refusal: Callable[[Exception], bool] | None = None) -> Turn:
+        """Return a context to ask for, or send, so many bytes in (``None``: nobody knows). May not be nested.
+
+        Entering it waits for one's turn. ``is_refusal`` says of an error in it whether there was too much to do.
+        """
+        return Turn(self, nbytes, is_refusal)
+
+    def begin(self, turn: Turn) -> None:
+        """Wait until a turn may begin."""
         with self._changed:
-            expected = int(self._usual) if nbytes is None else nbytes
-            self._waiting += 1
-            try:
-                while not self._may_go(expected):
-                    self._changed.wait()
-            finally:
-                self._waiting -= 1
+            turn.nbytes = int(self._usual) if turn.expected is None else turn.expected
+            if not self._may_go(turn.nbytes):
+                self._waiting += 1
+                try:
+                    while not self._may_go(turn.nbytes):
+                        self._changed.wait()
+                finally:
+                    self._waiting -= 1
             self._under_way += 1
-            self._nbytes += expected
-            ended = self._ended
-        mine, begin = Turn(expected), time.monotonic()
-        try:
-            yield mine
-        finally:
-            with self._changed:
-                self._under_way -= 1
-                self._nbytes -= expected
-                if nbytes is None:
-                    self._usual += (mine.nbytes - self._usual) / 8
-                now = time.monotonic()
-                self.pace.note(now, mine.nbytes, crowded=self._waiting > 0, refused=mine.refused)
-                if mine.answered is not None:
-                    self._ended += mine.answered
-                    self._flow.note(now - begin, mine.answered, self._ended - ended)
+            self._nbytes += turn.nbytes
+            turn.counted, turn.before = turn.nbytes, self._ended
+        turn.since = time.monotonic()
+
+    def end(self, turn: Turn) -> None:
+        """Let others begin, and learn from how it went."""
+        with self._changed:
+            self._under_way -= 1
+            self._nbytes -= turn.counted
+            if turn.expected is None:
+                self._usual += (turn.nbytes - self._usual) / 8
+            now = time.monotonic()
+            self.pace.note(now, turn.nbytes, crowded=self._waiting > 0, refused=turn.refused)
+            if turn.answered is not None:
+                self._ended += turn.answered
+                self._flow.note(now - turn.since, turn.answered, self._ended - turn.before)
+            if self._waiting:
                 free = max(1, self.pace.limit - self._under_way)
                 self._changed.notify_all() if self._nbytes > self.most_bytes // 2 else self._changed.notify(free)
 
@@ -233,14 +241,38 @@ class Turns:
         return self._under_way < self.pace.limit and self._nbytes + nbytes <= self.most_bytes
 
 
-@dataclass(slots=True)
 class Turn:
-    """One request: its bytes, and whether it was refused, or broke off."""
+    """One request: its bytes, and whether it was refused, or broke off. A context, see :meth:`Turns.turn`.
 
-    nbytes: int
-    refused: bool = False
-    answered: int | None = None
-    """Bytes of the answer, where it is one to who reads."""
+    Without ``turns`` nobody waits, and nothing is learned.
+    """
+
+    __slots__ = ("_is_refusal", "_turns", "answered", "before", "counted", "expected", "nbytes", "refused", "since")
+
+    def __init__(
+        self, turns: Turns | None, expected: int | None = 0, is_refusal: Callable[[Exception], bool] | None = None
+    ) -> None:
+        self._turns, self.expected, self._is_refusal = turns, expected, is_refusal
+        self.nbytes = 0
+        self.refused = False
+        self.answered: int | None = None
+        """Bytes of the answer, where it is one to who reads."""
+        self.counted = self.before = 0
+        """Bytes that count as under way, and those of answers that had come when it began."""
+        self.since = 0.0
+
+    def __enter__(self) -> Self:
+        if self._turns is not None:
+            self._turns.begin(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception) and self._is_refusal is not None:
+            self.nbytes, self.refused = 0, self._is_refusal(error)
+        if self._turns is not None:
+            self._turns.end(self)
 
 
 _turns: dict[Hashable, Turns] = {}

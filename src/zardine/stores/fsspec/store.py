@@ -202,12 +202,8 @@ class FsspecStore(Store):
         """
         if self._place is None:
             return method(*args, **more)
-        with turns_of(self._place, _REMOTE.gap).turn(nbytes) as turn:
-            try:
-                found = method(*args, **more)
-            except Exception as error:
-                turn.nbytes, turn.refused = 0, is_busy(error)
-                raise
+        with turns_of(self._place, _REMOTE.gap).turn(nbytes, is_busy) as turn:
+            found = method(*args, **more)
             if nbytes is None:
                 turn.nbytes = len(found)
             if isinstance(found, bytes):

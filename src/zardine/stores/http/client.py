@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from zardine.stores.http.plain import PlainHTTP
+from zardine.stores.object.buckets import BucketOptions
 from zardine.stores.object.client import ObjectClient
 from zardine.stores.object.errors import has_no_length, has_no_ranges, is_out_of_range, status_of
 from zardine.stores.object_meter import RequestMeter
+
+if TYPE_CHECKING:
+    from zardine.stores.http.plain import PlainHTTP
 
 _REFUSED: Final = (405, 501)
 
@@ -15,10 +18,31 @@ _REFUSED: Final = (405, 501)
 class HTTPClient(ObjectClient):
     """Values whose length the server does not say beforehand are asked for again, whole, by Python's own client."""
 
-    def __init__(self, inner: Any, meter: RequestMeter | None = None) -> None:
-        super().__init__(inner, "HTTPStore", meter)
-        self._plain = PlainHTTP(str(inner.url), inner.client_options or {})
+    def __init__(
+        self,
+        inner: Any,
+        kind: str = "HTTPStore",
+        meter: RequestMeter | None = None,
+        *,
+        prefix: str = "",
+        options: BucketOptions | None = None,
+    ) -> None:
+        super().__init__(inner, kind, meter, prefix=prefix, options=options)
+        self._known_plain: PlainHTTP | None = None
         self._answers_head = True
+
+    @property
+    def url(self) -> str:
+        """Where the values are."""
+        return f"{str(self.inner.url).rstrip('/')}/{self._prefix}".rstrip("/")
+
+    @property
+    def _plain(self) -> PlainHTTP:
+        if self._known_plain is None:
+            from zardine.stores.http.plain import PlainHTTP  # slow to import, and rarely needed
+
+            self._known_plain = PlainHTTP(self.url, self.inner.client_options or {})
+        return self._known_plain
 
     def get(self, key: str, most: int | None = None, **options: Any) -> tuple[Any, memoryview | None]:
         try:

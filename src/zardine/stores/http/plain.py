@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import http.client
 import ssl
 import time
@@ -155,9 +154,4 @@ def _meta(headers: Message, size: int) -> dict[str, Any]:
     return {"e_tag": headers["ETag"], "last_modified": changed, "size": size}
 
 
-def basic(user: str, password: str) -> str:
-    """The value of a header ``Authorization`` for a user with a password."""
-    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
-
-
-__all__ = ["PlainError", "PlainHTTP", "basic"]
+__all__ = ["PlainError", "PlainHTTP"]

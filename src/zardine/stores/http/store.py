@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NoReturn
@@ -15,11 +16,12 @@ from zardine.cache import Cache
 from zardine.errors import StoreError, UnsupportedError
 from zardine.limits import CHUNK, limit_of, too_large
 from zardine.public_names import public
-from zardine.stores.base import WHOLE, ByteRange, Reading, Version, check_prefix
+from zardine.stores.base import WHOLE, ByteRange, Reading, Store, Version, check_prefix
 from zardine.stores.extras import need
 from zardine.stores.http.client import HTTPClient
-from zardine.stores.http.plain import basic
 from zardine.stores.locks import KeyedLock
+from zardine.stores.object.buckets import BucketOptions
+from zardine.stores.object.kinds import kind_of
 from zardine.stores.object.options import object_options
 from zardine.stores.object.runtime import RUNTIME
 from zardine.stores.object.store import ObjectStore, cut
@@ -63,7 +65,7 @@ class HTTPStore(ObjectStore):
 
     def __init__(self, url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = True) -> None:
         shown = without_password(url).partition("?")[0].partition("#")[0]
-        modules = need("obstore.store", f"{shown!r}")
+        need("obstore.store", f"{shown!r}")
         try:
             parts = urlsplit(url)
             user, password = unquote(parts.username or ""), unquote(parts.password or "")
@@ -77,26 +79,30 @@ class HTTPStore(ObjectStore):
             options.client.setdefault("allow_http", parts.scheme == "http")
             headers = dict(options.client.get("default_headers") or {})
             if user and not any(name.lower() == "authorization" for name in headers):
-                options.client["default_headers"] = {**headers, "Authorization": basic(user, password)}
+                options.client["default_headers"] = {**headers, "Authorization": _basic(user, password)}
             clean = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=_encoded(parts.path.rstrip("/")))
+            path = clean.path[1:]
+            above = "" if _is_key(path) else clean.path  # what would not be itself as a key
+            server = {"url": clean._replace(path=above).geturl()}
+            shared = BucketOptions("HTTPStore", server, options.client, options.retry)
             with RUNTIME:
-                inner = modules.HTTPStore.from_url(
-                    clean.geturl(), client_options=options.client, retry_config=options.retry
-                )
+                self._open(HTTPClient.sharing(shared, "" if above else path))
         except ValueError as error:
             raise StoreError(f"{shown!r} cannot be opened: {error}") from None
-        self._open(inner)
 
     @classmethod
     def of(cls, store: Any) -> HTTPStore:
         """What lies below the URL of an ``obstore.store.HTTPStore``."""
+        if kind_of(store) != "HTTPStore":
+            raise TypeError(f"an HTTPStore is made of a URL, or of obstore's HTTPStore, not {type(store).__name__}")
         self = object.__new__(cls)
-        self._open(store)
+        self._open(HTTPClient(store))
         return self
 
-    def _open(self, inner: Any) -> None:
-        super().__init__(inner, read_only=True)
-        self._client = self._http = HTTPClient(inner)
+    def _open(self, client: HTTPClient) -> None:
+        Store.__init__(self, read_only=True)
+        self._set_up(client, None)
+        self._http = client
         self._reads_whole = False
         self._whole: Cache[str, WholeValue] = Cache(_KEPT)
 
@@ -176,10 +182,26 @@ class HTTPStore(ObjectStore):
         )
 
     def __str__(self) -> str:
-        return without_password(str(self._inner.url))
+        return without_password(self._http.url)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HTTPStore) or self._http.url != other._http.url:
+            return False
+        return self._inner is other._inner or bool(self.store == other.store)
+
+    __hash__ = ObjectStore.__hash__
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_reads_whole": False, "_whole": Cache(_KEPT)}
+
+
+_is_key: Final = re.compile(r"(?:(?!\.\.?(?:/|$))[A-Za-z0-9._~=+@-]+(?:/(?!$)|$))*").fullmatch
+"""Whether a path of a URL is also the key of obstore's that leads there."""
+
+
+def _basic(user: str, password: str) -> str:
+    """The value of a header ``Authorization`` for a user with a password."""
+    return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 def _encoded(path: str) -> str:

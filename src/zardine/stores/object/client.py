@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from zardine.buffers import BytesLike
 from zardine.stores.attempts import REQUESTS, attempts
@@ -67,8 +66,8 @@ class ObjectClient:
         self._place = (*origin_of(inner, kind), bucket_of(inner, kind))
 
     @classmethod
-    def sharing(cls, options: BucketOptions, prefix: str) -> ObjectClient:
-        """A client of a path in a bucket, whose connections others use, too."""
+    def sharing(cls, options: BucketOptions, prefix: str) -> Self:
+        """A client of a path in a bucket, or on a web server, whose connections others use, too."""
         return cls(options.client(), options.kind, prefix=prefix, options=options)
 
     @property
@@ -91,11 +90,27 @@ class ObjectClient:
         inner = need("obstore.store", "an object store").S3Store(
             prefix=self.inner.prefix,
             config=self.inner.config,
-            client_options=self.inner.client_options,
+            client_options=self._client_options(),
             retry_config={**(self.inner.retry_config or {}), "max_retries": 0},
             credential_provider=self.inner.credential_provider,
         )
         return ObjectClient(inner, self.kind, self.meter, prefix=self._prefix[:-1])
+
+    def _client_options(self) -> Any:
+        """The options of ``inner``; where TLS is not used, with one that spares reading the machine's certificates.
+
+        That takes as long as a quick request.
+        """
+        config, options = self.inner.config, self.inner.client_options or {}
+        is_plain = str(config.get("endpoint") or "").startswith("http://")
+        asks_nobody = "access_key_id" in config or self.inner.credential_provider is not None  # for credentials
+        proxies = [
+            options.get("proxy_url"),
+            *(os.environ[each] for each in os.environ if each.upper().endswith("_PROXY")),
+        ]
+        if is_plain and asks_nobody and not any(str(each).lower().startswith("https:") for each in proxies):
+            return {**options, "allow_invalid_certificates": True}
+        return options
 
     def get(self, key: str, most: int | None = None, **options: Any) -> tuple[Any, memoryview | None]:
         """What the service tells of a value, and the bytes, or a ``range`` of them.
@@ -205,18 +220,9 @@ class ObjectClient:
     def _page(self) -> int:
         return _MOST_LISTED.get(self.kind, 1000)
 
-    @contextmanager
-    def _turn(self, nbytes: int | None) -> Iterator[Turn]:
-        """Wait for the turn of one request. What is in the memory of this process takes no turns."""
-        if self.kind == "MemoryStore":
-            yield Turn(0)
-            return
-        with self.turns.turn(nbytes) as turn:
-            try:
-                yield turn
-            except Exception as error:
-                turn.nbytes, turn.refused = 0, is_refusal(error)
-                raise
+    def _turn(self, nbytes: int | None) -> Turn:
+        """Return a context of one request, which waits for its turn. What is in this process's memory takes none."""
+        return Turn(None) if self.kind == "MemoryStore" else self.turns.turn(nbytes, is_refusal)
 
     def _again(
         self,

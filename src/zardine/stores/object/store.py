@@ -325,6 +325,10 @@ class ObjectStore(Store):
             self._fail(error, f"list what is below {prefix!r}")
         return sorted(keys), sorted(f"{each}/" for each in prefixes)
 
+    def is_empty(self, prefix: str = "") -> bool:
+        path = prefix.strip("/")
+        return next(iter(self.list_prefix(f"{path}/" if path else "")), None) is None  # of the first page alone
+
     # the rest
 
     def lock(self, key: str) -> AbstractContextManager[object]:
