@@ -21,7 +21,7 @@ from zardine.errors import DataError, PlanError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.features import EXACT, NOTHING, column_of_series, is_large, store_features
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import reading
+from zardine.vectors.exchange.losses import reading, warn_names
 from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.outside import needing, warn
 
@@ -214,12 +214,14 @@ class FeatureParts:
         scheme = Scheme.of(table, exact)
         scheme.check(self._source)
         scheme.tell(self._source)
+        _tell_hidden(self._source)
         return scheme.piece(table, exact, 0)
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all features."""
         if self.count > 1:
             self._scheme.tell(self._source)
+            _tell_hidden(self._source)
         store_features(path, self._source, whole, {**whole.about, **options}, step, origin)
 
     def close(self) -> None:
@@ -237,11 +239,23 @@ def _table(source: Path, rows: slice | None) -> Any:
             table = geopandas.read_file(source) if rows is None else geopandas.read_file(source, rows=rows)
     if not isinstance(table, geopandas.GeoDataFrame) or table.active_geometry_name is None:
         raise DataError(f"{source} holds no geometries")
+    twice = sorted(set(map(str, table.columns[table.columns.duplicated()])))
+    if twice:
+        raise DataError(f"{source} has several columns called {', '.join(map(repr, twice))}: give them other names")
     names = [name for name in table.index.names if name is not None]
     clash = [name for name in names if name in table.columns]
     if clash:
         warn(source, f"columns of the index are left out, as attributes are called so too: {clash}")
     return table.reset_index([name for name in names if name not in clash]) if len(names) > len(clash) else table
+
+
+def _tell_hidden(source: Path) -> None:
+    """Warn of an attribute that geopandas leaves out, since it calls geometries so."""
+    if source.suffix.lower() == ".parquet":
+        return
+    with needing(source), reading(source):
+        fields = import_module("pyogrio").read_info(source)["fields"]
+    warn_names([name for name in fields if name == "geometry"], source, "geometries are called so")
 
 
 def _rounded(table: Any, source: Path, rows: slice | None) -> dict[str, list[int | None]]:
