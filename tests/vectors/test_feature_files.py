@@ -55,6 +55,14 @@ def test_an_attribute_that_is_called_as_geometries_are(tmp_path: Path, parts: in
     assert vectors.open(str(tmp_path / "a.zv")).attributes == {"vertex": ["one"]}
 
 
+def test_integers_that_are_read_as_floats_are_told(tmp_path: Path) -> None:
+    below = -1132347474580681553
+    text = exported(tmp_path, "geojson", low=[below, 2, 3], far=[1e300, 2.0**60, -1e25])
+    assert "whole numbers above 2**53 are rounded in ['low']" in text
+    assert attribute(tmp_path / "b.zv", "low") == [float(below), 2, 3]
+    assert attribute(tmp_path / "b.zv", "far") == [1e300, 2.0**60, -1e25]
+
+
 def test_columns_of_one_name(tmp_path: Path) -> None:
     table(one=[1.5, 2, 3], two=[4.5, 5, 6]).to_file(tmp_path / "a.shp")
     fields = tmp_path / "a.dbf"

@@ -7,6 +7,7 @@ made by going through all of them, once.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -270,7 +271,25 @@ def _rounded(table: Any, source: Path, rows: slice | None) -> dict[str, list[int
     except (ImportError, DataError, OSError) as error:
         warn(source, f"whole numbers above 2**53 may be rounded in {names}: {error}")
         return {}
+    if source.suffix.lower() == ".geojson":
+        with reading(source):
+            rounded = _rounded_in_json(source, [name for name in names if name not in found])
+        if rounded:
+            warn(source, f"whole numbers above 2**53 are rounded in {rounded}, which the library reads as float64")
     return {name: values for name, values in found.items() if len(values) == len(table)}
+
+
+def _rounded_in_json(source: Path, names: list[Any]) -> list[Any]:
+    """The columns with integers that float64 does not hold, which GDAL reads as such, below -10**18 for one."""
+    document = json.loads(source.read_bytes()) if names else {}
+    features = document.get("features") if isinstance(document, dict) else None
+    tables = [each.get("properties") or {} for each in features or () if isinstance(each, dict)]
+    found = []
+    for name in names:
+        whole = (each[name] for each in tables if type(each.get(name)) is int)
+        if any(abs(each) >= 2**1023 or (abs(each) >= EXACT and int(float(each)) != each) for each in whole):
+            found.append(name)
+    return found
 
 
 def _integers(source: Path, names: list[Any], rows: slice | None) -> dict[Any, list[int | None]]:
