@@ -32,10 +32,10 @@ class Model:
     """Whether there are levels above that are older."""
 
 
-def fresh(rng: np.random.Generator, kind: str, first: int, id_: int) -> Model:
-    """Some vertices, all of one new object, and links between them as ``kind`` has them."""
+def fresh(rng: np.random.Generator, kind: str, rank: int, first: int, id_: int) -> Model:
+    """Some vertices of ``rank`` coordinates, all of one new object, and links between them as ``kind`` has them."""
     count = int(rng.integers(3, 12))
-    points = rng.uniform(-20, 20, (count, 2))
+    points = rng.uniform(-20, 20, (count, rank))
     n = np.arange(first, first + count)
     width = 3 if kind == "mesh" else 2
     if kind in ("graph", "mesh"):
@@ -100,7 +100,8 @@ def check(store: MemoryStore, kind: str, model: Model) -> None:
         assert rows(found.attributes["n"], found.object_ids) == rows(model.n, model.owner)
     if "twice" in found.attributes:
         assert np.isin(found.attributes["twice"] - 2 * found.attributes["n"], [0, *(-2 * model.n)]).all()
-    box = ([-7, -20], [12, 9])
+    rank = model.positions.shape[1]
+    box = ([-7, -20, -15][:rank], [12, 9, 20][:rank])
     some = ((model.positions >= box[0]) & (model.positions <= box[1])).all(axis=1)
     assert rows(vectors.read_points(store, bbox=box).attributes["n"]) == rows(model.n[some])
     place = np.zeros(int(model.n.max(initial=0)) + 1, np.int64)
@@ -142,13 +143,14 @@ STEPS = (
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(KINDS),
+    st.sampled_from([1, 2, 2, 3]),
     st.sampled_from([7.0, 50.0]),
     st.sampled_from([None, 2]),
     st.lists(st.sampled_from(STEPS), min_size=1, max_size=6),
 )
-def test_edits(seed: int, kind: str, chunk: float, shards: int | None, steps: list[str]) -> None:
+def test_edits(seed: int, kind: str, rank: int, chunk: float, shards: int | None, steps: list[str]) -> None:
     rng = np.random.default_rng(seed)
-    model = fresh(rng, kind, 0, 0)
+    model = fresh(rng, kind, rank, 0, 0)
     model.group = () if kind == "points" else (0,)
     store = MemoryStore()
     store_it(store, kind, model, {"chunk_shape": chunk, "shard_shape": shards})
@@ -157,7 +159,7 @@ def test_edits(seed: int, kind: str, chunk: float, shards: int | None, steps: li
         if step in ("append", "again"):
             gone = sorted(set(range(number)) - set(model.owner.tolist()))
             id_ = gone[0] if step == "again" and gone else number
-            new = fresh(rng, kind, number * 100, id_)
+            new = fresh(rng, kind, rank, number * 100, id_)
             store_it(store, kind, new, None)
             parts = zip(list(vars(model).values())[:4], list(vars(new).values())[:4], strict=True)
             model = Model(*(np.concatenate([a, b]) for a, b in parts), model.group, model.older)
@@ -170,7 +172,7 @@ def test_edits(seed: int, kind: str, chunk: float, shards: int | None, steps: li
             assert vectors.delete(store, object_ids=which) == mine.sum()
             model = without(kind, model, mine)
         elif step in ("delete box", "delete objects"):
-            box = np.sort(rng.uniform(-20, 20, (2, 2)), axis=0)
+            box = np.sort(rng.uniform(-20, 20, (2, rank)), axis=0)
             inside = ((model.positions >= box[0]) & (model.positions <= box[1])).all(axis=1)
             assert vectors.delete(store, bbox=box) == inside.sum()
             model = without(kind, model, inside)
@@ -185,7 +187,7 @@ def test_edits(seed: int, kind: str, chunk: float, shards: int | None, steps: li
             found: Any = vectors.open(store).read(**some)
             order = found.attributes["n"]
             which = rng.choice(len(order), len(order) // 2, replace=False)
-            to = rng.uniform(-30, 30, (len(which), 2))
+            to = rng.uniform(-30, 30, (len(which), rank))
             if step == "nudge":  # most stay in their chunks
                 to = found.positions[which] + rng.uniform(-0.2, 0.2, to.shape)
             vectors.move_vertices(store, which, to, **some)

@@ -43,6 +43,24 @@ def test_points_are_added_and_none_is_lost(layout: dict[str, Any]) -> None:
     assert vectors.validate(store).findings == ()
 
 
+@pytest.mark.parametrize("rank", [1, 2, 4])
+@pytest.mark.parametrize("width", [2, 3])
+def test_links_are_added_with_any_number_of_axes(rank: int, width: int) -> None:
+    store, ends = MemoryStore(), np.arange(60).reshape(-1, width)
+    write, append = (
+        (vectors.write_graph, vectors.append_graph) if width == 2 else (vectors.write_mesh, vectors.append_mesh)
+    )
+    points, more = (np.linspace(low, high, 60 * rank).reshape(60, rank) for low, high in ((0, 50), (-60, 90)))
+    write(store, points, ends, chunk_shape=10, link_attributes={"0": ends[:, 0]})
+    append(store, more, ends, link_attributes={"0": ends[:, 0] + 60})
+    found: Any = vectors.open(store).read()
+    given = found.edge_attributes if width == 2 else found.face_attributes
+    ends_found = found.edges if width == 2 else found.faces
+    whole, both = np.concatenate([points, more]), np.concatenate([ends, ends + 60])
+    assert rows(found.positions[ends_found[:, 0]], given["0"]) == rows(whole[both[:, 0]], both[:, 0])
+    assert vectors.validate(store).findings == ()
+
+
 def test_points_are_added_to_objects() -> None:
     store = MemoryStore()
     ids = np.arange(80) % 4 * 10

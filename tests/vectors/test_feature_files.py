@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vectors.test_import_plans import in_parts
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
 from zardine.vectors.exchange.formats import export_vectors, import_vectors
@@ -39,6 +40,36 @@ def exported(folder: Path, suffix: str, **attributes: Any) -> str:
         export_vectors(str(folder / "a.zv"), folder / f"a.{suffix}", overwrite=True)
         import_vectors(folder / f"a.{suffix}", str(folder / "b.zv"), chunk_shape=5)
     return "\n".join(str(each.message) for each in recorded)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_an_attribute_that_is_called_as_geometries_are(tmp_path: Path, parts: int) -> None:
+    source = tmp_path / ("a.geojson" if parts == 1 else "a.shp")
+    table(one=[1.5, 2, 3], twotwotw=[4.5, 5, 6]).to_file(source)
+    named = source if parts == 1 else source.with_suffix(".dbf")
+    named.write_bytes(named.read_bytes().replace(b"twotwotw", b"geometry"))
+    plan = vectors.plan_import(source, str(tmp_path / "a.zv"), chunk_shape=5)
+    plan = in_parts(plan, 1) if parts > 1 else plan
+    with pytest.warns(ZarrUserWarning, match="cannot be kept: 'geometry': geometries are called so"):
+        assert str(plan.run()) == f"finished: read {parts} of {parts} jobs"
+    assert vectors.open(str(tmp_path / "a.zv")).attributes == {"vertex": ["one"]}
+
+
+def test_integers_that_are_read_as_floats_are_told(tmp_path: Path) -> None:
+    below = -1132347474580681553
+    text = exported(tmp_path, "geojson", low=[below, 2, 3], far=[1e300, 2.0**60, -1e25])
+    assert "whole numbers above 2**53 are rounded in ['low']" in text
+    assert attribute(tmp_path / "b.zv", "low") == [float(below), 2, 3]
+    assert attribute(tmp_path / "b.zv", "far") == [1e300, 2.0**60, -1e25]
+
+
+def test_columns_of_one_name(tmp_path: Path) -> None:
+    table(one=[1.5, 2, 3], two=[4.5, 5, 6]).to_file(tmp_path / "a.shp")
+    fields = tmp_path / "a.dbf"
+    fields.write_bytes(fields.read_bytes().replace(b"two", b"one"))
+    with pytest.raises(DataError, match=r"a\.shp has several columns called 'one'"):
+        import_vectors(tmp_path / "a.shp", str(tmp_path / "a.zv"), chunk_shape=5)
+    assert not (tmp_path / "a.zv").exists()
 
 
 def test_large_integers_beside_missing_values_in_parquet(tmp_path: Path) -> None:

@@ -91,6 +91,20 @@ def test_in_and_out(tmp_path: Path, zarr_format: int) -> None:
     export_vectors(path, out, overwrite=True)
 
 
+def test_attributes_that_are_called_as_axes_and_ids(tmp_path: Path) -> None:
+    points, path = np.arange(12.0).reshape(4, 3), str(tmp_path / "a.zv")
+    values = {"z": ["a", "b", "c", "d"], "node_id": [-1, 2, 2, 7], "q": [1, 2, 3, 4]}
+    vectors.write_graph(path, points, [[0, 1]], chunk_shape=50, vertex_attributes=values)
+    text = recorded(export_vectors, path, tmp_path / "a.geff")
+    assert "attributes cannot be kept: 'node_id': ids of nodes" in text
+    assert "attributes cannot be kept: 'z': axes are called so" in text
+    assert recorded(import_vectors, tmp_path / "a.geff", str(tmp_path / "b.zv"), chunk_shape=50) == ""
+    assert sorted(vectors.read_graph(str(tmp_path / "b.zv")).attributes) == ["node_id", "q"]
+    other = written(tmp_path / "b.geff", **{"nodes/props/node_id/values": np.arange(4)})
+    text = recorded(import_vectors, other, str(tmp_path / "c.zv"), chunk_shape=50)
+    assert "'nodes/props/node_id' is left out: ids of nodes are called so" in text
+
+
 def test_text_lines_and_skeletons(tmp_path: Path) -> None:
     path, out = str(tmp_path / "a.zv"), tmp_path / "out.geff"
     lines = [np.arange(6.0).reshape(3, 2), np.ones((1, 2)), np.arange(8.0).reshape(4, 2)]

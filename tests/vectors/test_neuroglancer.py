@@ -489,3 +489,14 @@ def test_what_the_format_does_not_have(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="no format 'xyz'"):
         export_vectors(path, tmp_path / "out", format="xyz")
     assert not (tmp_path / "out").exists()
+
+
+def test_numbers_of_segments_that_are_beyond_float32(tmp_path: Path) -> None:
+    lines = [np.arange(9.0).reshape(3, 3), np.ones((2, 3))]
+    values = {"far": [1e300, 2.0], "near": [1.5, 2.5]}
+    vectors.write_polylines(tmp_path / "a.zv", lines, chunk_shape=50, object_attributes=values)
+    with pytest.warns(ZarrUserWarning, match="'far' cannot be kept: some values are no finite numbers of 32 bits"):
+        vectors.export_vectors(tmp_path / "a.zv", tmp_path / "a.precomputed")
+    vectors.import_vectors(tmp_path / "a.precomputed", tmp_path / "b.zv", chunk_shape=50)
+    found = vectors.read_objects(tmp_path / "b.zv")
+    assert {name: each.tolist() for name, each in found.attributes.items()} == {"near": [1.5, 2.5]}

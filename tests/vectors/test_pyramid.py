@@ -191,6 +191,17 @@ def test_bins_divide_the_chunks_of_every_level() -> None:
     assert values(store) == before
 
 
+def test_levels_above_all_measure() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, [[0.5, 0.5], [70, 3]], chunk_shape=10)
+    with pytest.raises(DataError, match="chunks of level 33 would be 8589934592 times as large"):
+        vectors.build_pyramid(store, factors=[(2, 1)] * 70)
+    assert [each["level"] for each in vectors.describe_store(store)["levels"]] == [0]
+    assert vectors.build_pyramid(store, factors=[(2**16, 1)] * 2) == [1, 2]
+    assert len(vectors.read_points(store, level=2)) == 1
+    assert vectors.validate(store).findings == ()
+
+
 @pytest.mark.parametrize(
     "arguments", [{"factors": [(0.5, 1)]}, {"factors": [(2, np.nan)]}, {"chunk_scale_factors": [0]}]
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 import warnings
+from errno import EINVAL, ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from vectors.geometry_samples import rows
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
 from zardine.vectors.exchange.formats import export_vectors, import_vectors
+from zardine.vectors.exchange.losses import reading
 from zardine.vectors.storing.store import VectorStore
 
 pyproj = pytest.importorskip("pyproj")
@@ -81,6 +84,75 @@ def test_a_header_that_tells_of_more_points_than_memory(tmp_path: Path) -> None:
     source.write_bytes(content)
     with pytest.raises(DataError, match="50 are there"):
         import_vectors(source, str(tmp_path / "a.zv"))
+
+
+def claim(content: bytearray, form: str, at: int, *numbers: int) -> None:
+    struct.pack_into(form, content, at, *numbers)
+
+
+@pytest.mark.parametrize("count", [0, 50])
+@pytest.mark.parametrize("suffix", ["las", "laz"])
+def test_a_header_that_tells_of_more_records_than_bytes(tmp_path: Path, suffix: str, count: int) -> None:
+    source = las(tmp_path / f"in.{suffix}", count, version="1.4")
+    whole = source.read_bytes()
+    for place, told in ((100, "in front of byte"), (243, "records from byte"), (96, "points begin at byte")):
+        content = bytearray(whole)
+        claim(content, "<I", place, 2**32 - 1)
+        source.write_bytes(content)
+        with pytest.raises(DataError, match=rf"in\.{suffix} is cut short, or damaged: .*{told}"):
+            import_vectors(source, str(tmp_path / "a.zv"))
+    content = bytearray(whole) + bytes(60)
+    claim(content, "<QI", 235, len(whole), 1)
+    claim(content, "<Q", len(whole) + 20, 2**62)  # bytes of the only record
+    source.write_bytes(content)
+    with pytest.raises(DataError, match="record 0 behind the points ends"):
+        import_vectors(source, str(tmp_path / "a.zv"))
+    assert not (tmp_path / "a.zv").exists()
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.4"])
+def test_a_table_of_chunks_that_are_not_there(tmp_path: Path, version: str) -> None:
+    source = las(tmp_path / "in.laz", version=version)
+    whole = source.read_bytes()
+    with laspy.open(source) as opened:
+        begin = opened.header.offset_to_point_data
+    (at,) = struct.unpack_from("<q", whole, begin)
+    lies: tuple[tuple[str, int, int, str], ...] = (
+        ("<I", at + 4, 2**31, "points are in 2147483648 chunks"),
+        ("<I", at + 4, 0, "of 50 points, and its chunks have 0"),
+        ("<q", begin, len(whole), "a table of its points begins"),
+        ("<q", begin, begin + 8, "chunks"),
+        ("<q", begin, -1, "a table of its points begins"),
+        ("<I", at + 8, 2**32 - 1, "its chunks of points have .* bytes"),
+        ("<H", whole.index(b"laszip encoded") - 2 + 54 + 36, 7, "points have .* bytes, and .* where they are packed"),
+    )
+    for form, place, value, told in lies:
+        content = bytearray(whole)
+        claim(content, form, place, value)
+        source.write_bytes(content)
+        with pytest.raises(DataError, match=rf"in\.laz .*{told}"):
+            import_vectors(source, str(tmp_path / "a.zv"))
+    content = bytearray(whole) + struct.pack("<q", at)
+    claim(content, "<q", begin, -1)  # where the table is stands at the end
+    source.write_bytes(content)
+    import_vectors(source, str(tmp_path / "a.zv"), chunk_shape=20)
+    source.write_bytes(whole)
+    import_vectors(source, str(tmp_path / "b.zv"), chunk_shape=20)
+    first, second = (vectors.read_points(str(tmp_path / name)).positions for name in ("a.zv", "b.zv"))
+    assert rows(first) == rows(second)
+
+
+def test_what_libraries_raise_of_a_file_names_it() -> None:
+    class PanicException(BaseException):
+        """As libraries in Rust raise it."""
+
+    for error in (PanicException("capacity overflow"), OSError("no footer"), OSError(EINVAL, "Invalid argument")):
+        with pytest.raises(DataError, match=r"a\.laz cannot be read: "), reading("a.laz"):
+            raise error
+    for other in (KeyboardInterrupt(), OSError(ENOSPC, "No space left on device"), MemoryError()):
+        with pytest.raises(type(other)) as found, reading("a.laz"):
+            raise other
+        assert found.value is other
 
 
 def test_a_file_without_points(tmp_path: Path) -> None:

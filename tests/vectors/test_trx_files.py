@@ -110,3 +110,13 @@ def test_what_it_does_not_hold(tmp_path: Path) -> None:
     vectors.write_points(path, np.eye(3), chunk_shape=2, overwrite=True)
     with pytest.raises(DataError, match="holds a point_cloud"):
         export_vectors(path, tmp_path / "out.trx")
+
+
+def test_values_of_vertices_and_streamlines_of_one_name(tmp_path: Path) -> None:
+    lines = [np.arange(9.0).reshape(3, 3), np.ones((2, 3))]
+    given = {"vertex_attributes": {"q": np.arange(5.0)}, "object_attributes": {"q": [7.5, 8.5]}}
+    vectors.write_polylines(tmp_path / "a.zv", lines, chunk_shape=50, **given)
+    vectors.export_vectors(tmp_path / "a.zv", tmp_path / "a.trx")
+    vectors.import_vectors(tmp_path / "a.trx", tmp_path / "b.zv", chunk_shape=50)
+    found = vectors.read_polylines(tmp_path / "b.zv")
+    assert (found.attributes["q"].tolist(), found.object_attributes["q"].tolist()) == ([0, 1, 2, 3, 4], [7.5, 8.5])

@@ -51,7 +51,7 @@ _MOST_TIMES = 64
 """How many times larger than wanted chunks may become, so that bins divide them."""
 
 _COARSEST = 2**32
-"""Of a factor between two levels."""
+"""Of a factor between two levels, and of how many times as large chunks are as those of level 0, about."""
 
 _ROWS_OF_A_BLOCK = 2**18
 """Vertices that are coarsened at a time, about."""
@@ -258,6 +258,9 @@ def _chunk_ratios(owner: VectorStore, factors: Sequence[float], scales: Sequence
     for number, factor in enumerate(factors):
         bins = bins * factor
         least = ratio * (int(np.ceil(factor)) if scales is None else scales[number])
+        if least > _COARSEST:
+            reason = f"chunks of level {number + 1} would be {least} times as large as those of level 0"
+            raise DataError(f"{reason}, more than {_COARSEST:g}: give fewer levels, or smaller factors")
         most = _MOST_TIMES * least if scales is None else least
         for ratio in range(least, most + 1):
             if _divides(bins, np.asarray(root.chunk_shape) * ratio):

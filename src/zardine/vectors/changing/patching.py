@@ -265,9 +265,10 @@ def _put_links(patch: Patch, grid: Grid) -> None:
 
     def cells() -> Iterator[tuple[CellArray, Ints]]:
         for node in nodes:
-            array = level.cells(node.path) if node.path.rpartition("/")[2] in there else None
-            if array is not None and node.chunks is not None:
-                yield array, node.chunks
+            if node.chunks is not None and node.path.rpartition("/")[2] in there:
+                array = level.cells(node.path)
+                if array is not None:
+                    yield array, node.chunks
 
     hold_shards(cells, level.owner.store)
     for node in nodes:

@@ -7,6 +7,7 @@ made by going through all of them, once.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,7 @@ from zardine.errors import DataError, PlanError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.features import EXACT, NOTHING, column_of_series, is_large, store_features
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import reading
+from zardine.vectors.exchange.losses import reading, warn_names
 from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.outside import needing, warn
 
@@ -214,12 +215,14 @@ class FeatureParts:
         scheme = Scheme.of(table, exact)
         scheme.check(self._source)
         scheme.tell(self._source)
+        _tell_hidden(self._source)
         return scheme.piece(table, exact, 0)
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all features."""
         if self.count > 1:
             self._scheme.tell(self._source)
+            _tell_hidden(self._source)
         store_features(path, self._source, whole, {**whole.about, **options}, step, origin)
 
     def close(self) -> None:
@@ -237,11 +240,23 @@ def _table(source: Path, rows: slice | None) -> Any:
             table = geopandas.read_file(source) if rows is None else geopandas.read_file(source, rows=rows)
     if not isinstance(table, geopandas.GeoDataFrame) or table.active_geometry_name is None:
         raise DataError(f"{source} holds no geometries")
+    twice = sorted(set(map(str, table.columns[table.columns.duplicated()])))
+    if twice:
+        raise DataError(f"{source} has several columns called {', '.join(map(repr, twice))}: give them other names")
     names = [name for name in table.index.names if name is not None]
     clash = [name for name in names if name in table.columns]
     if clash:
         warn(source, f"columns of the index are left out, as attributes are called so too: {clash}")
     return table.reset_index([name for name in names if name not in clash]) if len(names) > len(clash) else table
+
+
+def _tell_hidden(source: Path) -> None:
+    """Warn of an attribute that geopandas leaves out, since it calls geometries so."""
+    if source.suffix.lower() == ".parquet":
+        return
+    with needing(source), reading(source):
+        fields = import_module("pyogrio").read_info(source)["fields"]
+    warn_names([name for name in fields if name == "geometry"], source, "geometries are called so")
 
 
 def _rounded(table: Any, source: Path, rows: slice | None) -> dict[str, list[int | None]]:
@@ -256,7 +271,25 @@ def _rounded(table: Any, source: Path, rows: slice | None) -> dict[str, list[int
     except (ImportError, DataError, OSError) as error:
         warn(source, f"whole numbers above 2**53 may be rounded in {names}: {error}")
         return {}
+    if source.suffix.lower() == ".geojson":
+        with reading(source):
+            rounded = _rounded_in_json(source, [name for name in names if name not in found])
+        if rounded:
+            warn(source, f"whole numbers above 2**53 are rounded in {rounded}, which the library reads as float64")
     return {name: values for name, values in found.items() if len(values) == len(table)}
+
+
+def _rounded_in_json(source: Path, names: list[Any]) -> list[Any]:
+    """The columns with integers that float64 does not hold, which GDAL reads as such, below -10**18 for one."""
+    document = json.loads(source.read_bytes()) if names else {}
+    features = document.get("features") if isinstance(document, dict) else None
+    tables = [each.get("properties") or {} for each in features or () if isinstance(each, dict)]
+    found = []
+    for name in names:
+        whole = (each[name] for each in tables if type(each.get(name)) is int)
+        if any(abs(each) >= 2**1023 or (abs(each) >= EXACT and int(float(each)) != each) for each in whole):
+            found.append(name)
+    return found
 
 
 def _integers(source: Path, names: list[Any], rows: slice | None) -> dict[Any, list[int | None]]:

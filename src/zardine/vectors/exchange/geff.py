@@ -83,6 +83,8 @@ class GeffParts:
         if any(each.values.ndim != 1 or each.values.dtype.kind not in "iuf" for each in self._coordinates):
             raise DataError(f"{name}: axes are properties of one finite number for each node")
         self._owner = self._find_owner()
+        if self._of_nodes.pop(NODE_ID, None) is not None:
+            self._left_out.append(f"the property 'nodes/props/{NODE_ID}' is left out: ids of nodes are called so")
         self.vertices = len(ids)
         self._rows = max(1, -(-at_once // ids.chunks[0])) * ids.chunks[0]
 

@@ -18,7 +18,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress, Shares
 from zardine.vectors.exchange.geff import CHUNK, KEPT, KEY, NODE_ID, VERSION, are_ids
 from zardine.vectors.exchange.level_parts import OBJECT_ID, LevelParts, SeenColumns, numbers_of, own
-from zardine.vectors.exchange.losses import LINES, check_store, numbers, warn_kind
+from zardine.vectors.exchange.losses import LINES, check_store, numbers, warn_kind, warn_names
 from zardine.vectors.format.ragged import row_numbers
 from zardine.vectors.results import Graph, Mesh, Polylines, Skeleton
 from zardine.vectors.storing.spools import Buckets
@@ -120,8 +120,10 @@ def geff_out(
         dtype = found.positions.dtype
     looks = of_nodes.found(name)
     are_named = NODE_ID in looks and looks[NODE_ID].are_ids and distinct.are()
-    if are_named:
-        del looks[NODE_ID]
+    if looks.pop(NODE_ID, None) is not None and not are_named:
+        warn_names([NODE_ID], name, "ids of nodes are called so, whole numbers from 0 on, each there once")
+    axis_names = [str(axis["name"]) for axis in root.axes]
+    warn_names([each for each in axis_names if looks.pop(each, None) is not None], name, "axes are called so")
     about = (root.block.get("crs") or {}).get(KEY)
     about = about if isinstance(about, Mapping) else {}
     tracks = dict(about.get("track_node_props") or {})
@@ -137,8 +139,8 @@ def geff_out(
         }
         for number, axis in enumerate(root.axes)
     ]
-    for axis in root.axes:
-        looks[str(axis["name"])] = _Look(str(axis["name"]), np.zeros(0, dtype))
+    for each in axis_names:
+        looks[each] = _Look(each, np.zeros(0, dtype))
     kept, kept_edges = _storable(looks, name), _storable(of_edges.found(name), name)
     group = _new_group(target, overwrite, name)
     ids = _Rows(group, "nodes/ids", nodes, np.zeros(0, np.uint64))
@@ -151,7 +153,7 @@ def geff_out(
     for part in parts:
         found = make(part, nodes)
         mine = _own(found)
-        mine |= {str(axis["name"]): found.positions[: found.own, number] for number, axis in enumerate(root.axes)}
+        mine |= {each: found.positions[: found.own, number] for number, each in enumerate(axis_names)}
         if found.owners is not None:
             mine.setdefault(OBJECT_ID, found.owners[: found.own])
         called = (found.columns[NODE_ID] if are_named else found.numbers).astype(np.uint64)

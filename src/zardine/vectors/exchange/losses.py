@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from errno import EINVAL
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,19 @@ def reading(source: Path | str) -> Iterator[None]:
     with needing(source):
         try:
             yield
-        except (ZardineError, ImportError, OSError, MemoryError):
-            raise
-        except Exception as error:
+        except BaseException as error:
+            if not _is_of_content(error):
+                raise
             raise DataError(f"{source} cannot be read: {error}") from error
+
+
+def _is_of_content(error: BaseException) -> bool:
+    """Whether an error tells of what is in a file, not of the machine, a missing package, or by whom it was stopped."""
+    if isinstance(error, OSError):
+        return error.errno in (None, EINVAL)  # of a library, or of a place before the beginning
+    if not isinstance(error, Exception):
+        return type(error).__name__ == "PanicException"  # of a library in Rust
+    return not isinstance(error, (ZardineError, ImportError, MemoryError))
 
 
 def check_store(

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
 from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, columns_with_ids, numbers_among
@@ -24,6 +23,7 @@ from zardine.vectors.exchange.losses import (
     warn_names,
 )
 from zardine.vectors.exchange.part_files import FileWriter
+from zardine.vectors.exchange.scan_claims import check_count, check_points, check_records
 from zardine.vectors.outside import needing, warn
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import Points
@@ -52,7 +52,7 @@ class ScanParts:
         with self._opened() as reader:
             header = reader.header
             self.vertices = self.rows = int(header.point_count)
-            _check_claim(header, source)
+            check_points(header, source)
             self._row = int(header.point_format.size) + 8 * len(list(header.point_format.dimension_names))
 
     @property
@@ -78,7 +78,7 @@ class ScanParts:
                 reader.seek(start)
             points = reader.read_points(wanted) if wanted else reader.read().points
             names = [name for name in reader.header.point_format.dimension_names if name not in _COORDINATES]
-            _check_count(self.vertices, start + len(points) if len(points) != wanted else self.vertices, self._source)
+            check_count(self.vertices, start + len(points) if len(points) != wanted else self.vertices, self._source)
             positions = np.stack([np.asarray(points[axis], np.float64) for axis in "xyz"], axis=1)
             return Piece(positions, {name: np.array(points[name]) for name in names})
 
@@ -101,8 +101,10 @@ class ScanParts:
     def _opened(self) -> Iterator[Any]:
         with needing(self._source):
             import laspy
-        with reading(self._source), laspy.open(str(self._source)) as reader:
-            yield reader
+        with reading(self._source):
+            check_records(self._source)
+            with laspy.open(str(self._source)) as reader:
+                yield reader
 
 
 def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Points]) -> dict[str, Any]:
@@ -208,20 +210,6 @@ def _record(positions: npt.NDArray[Any], header: Any) -> Any:
     record = ScaleAwarePointRecord.zeros(len(positions), header=header)
     record[("x", "y", "z")] = positions.astype(np.float64)
     return record
-
-
-def _check_claim(header: Any, source: Path) -> None:
-    """Raise :class:`DataError` where the file is too short for its points, before memory for them is allocated."""
-    if not header.are_points_compressed:
-        room = max(0, source.stat().st_size - header.offset_to_point_data) // header.point_format.size
-        _check_count(header.point_count, min(room, header.point_count), source)
-
-
-def _check_count(told: int, there: int, source: Path) -> None:
-    if told != there:
-        raise DataError(
-            f"{source} is cut short: its header tells of {told} points, and {there} are there; get the whole file"
-        )
 
 
 def _crs_in(header: Any, source: Path) -> dict[str, str] | None:

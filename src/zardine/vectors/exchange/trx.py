@@ -213,9 +213,10 @@ def _check(source: Path, positions: Any, starts: Ints, lengths: Ints, vertex: An
         or (count and int((starts + lengths).max()) > len(positions))
     ):
         raise DataError(f"{source}: streamlines name vertices that are not there: {len(positions)} are")
-    for name, values in (*vertex.items(), *whole.items()):
-        if len(values) != (count if name in whole else len(positions)):
-            raise DataError(f"{source}: {len(values)} values of {name!r} do not fit {count} streamlines")
+    for table, rows, what in ((vertex, len(positions), "vertices"), (whole, count, "streamlines")):
+        for name, values in table.items():
+            if len(values) != rows:
+                raise DataError(f"{source}: {len(values)} values of {name!r} do not fit {rows} {what}")
 
 
 def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Polylines]) -> dict[str, Any]:

@@ -82,11 +82,11 @@ def of_segments(columns: Columns, tell: Tell) -> Found:
         for part, each in _single(name, values).items():
             if each.dtype.kind in "iufb" and narrowest(each, _NUMBERS) is None:
                 tell(f"the attribute {part!r} is written as text: the format holds integers of up to 32 bits")
+            elif each.dtype.kind == "f" and not _is_finite(each):
+                tell(f"the attribute {part!r} cannot be kept: some values are no finite numbers of 32 bits")
+                continue
             elif each.dtype.kind == "f" and not _is_exact(each):
                 tell(f"the attribute {part!r} is rounded to float32")
-            if each.dtype.kind == "f" and not np.isfinite(each).all():
-                tell(f"the attribute {part!r} cannot be kept: some values are no finite numbers")
-                continue
             found[part] = each
     return found
 
@@ -108,6 +108,11 @@ def narrowed(name: str, values: npt.NDArray[Any], tell: Tell) -> npt.NDArray[Any
 def _is_exact(values: npt.NDArray[Any]) -> bool:
     with np.errstate(over="ignore"):
         return bool(np.array_equal(values.astype(np.float32).astype(np.float64), values, equal_nan=True))
+
+
+def _is_finite(values: npt.NDArray[Any]) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(values.astype(np.float32)).all())
 
 
 def _labelled(name: str, values: npt.NDArray[Any], tell: Tell) -> list[tuple[Property, npt.NDArray[Any]]]:
