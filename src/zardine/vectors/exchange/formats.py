@@ -17,6 +17,7 @@ from zardine.errors import ArrayChangedError, DataError, UnsupportedError
 from zardine.hierarchy.place import find_place
 from zardine.jobs.places import Place
 from zardine.jobs.plan import Plan
+from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
@@ -47,7 +48,7 @@ from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder
 from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.swc import swc_out
-from zardine.vectors.exchange.targets import check_files, check_folder, files_of_target
+from zardine.vectors.exchange.targets import check_apart, check_files, check_folder, files_of_target
 from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.exchange.unfinished import discard
 from zardine.vectors.format.layouts import layout_from
@@ -211,6 +212,8 @@ def import_vectors(
     chosen = format_of(source, format, stored=True, storage_options=storage_options)
     given = _given(source, chosen, storage_options)
     check_room(path, options.get("overwrite", False))
+    if options.get("overwrite"):
+        _check_stays(given, find_place(path, mode="a"))
     parts = _opened(given, chosen, options)
     plan = _plan_for(given, path, chosen, options, workers, parts)
     if plan is not None:
@@ -258,7 +261,15 @@ def plan_import(
     chosen = format_of(source, format, stored=True, storage_options=storage_options)
     given = _given(source, chosen, storage_options)
     target = Place.of(*find_place(path, target_path, mode="a", storage_options=target_options), given=path)
+    if options.get("overwrite"):
+        _check_stays(given, (target.store, target.path))
     return _planned(given, target, chosen, options, None)
+
+
+def _check_stays(given: Path | Place, target: tuple[Store, str]) -> None:
+    """Raise ``ValueError`` where a source would go with the store that is replaced."""
+    source = StorePath(given.store, given.path) if isinstance(given, Place) else given
+    check_apart(target, source, "import to another place, or without overwrite")
 
 
 def _planned(
@@ -366,10 +377,12 @@ def export_vectors(
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,
-    :class:`~zardine.errors.NodeExistsError` for files, and folders that are not empty, without ``overwrite``, and
-    ``TypeError`` for options that the format does not have.
+    :class:`~zardine.errors.NodeExistsError` for files, and folders that are not empty, without ``overwrite``,
+    ``ValueError`` where ``target`` is the store, or one is inside of the other, and ``TypeError`` for options that the
+    format does not have.
     """
     chosen = export_format(path, target, format)
+    check_apart(find_place(path), target, "export to another place")
     if is_folder_of_parts(target, chosen):
         _run_export(plan_export(path, target, level=level, format=format, **options), workers, progress)
         return
@@ -420,6 +433,7 @@ def plan_export(
     place = Place.of(*find_place(path, source_path, mode="r", storage_options=storage_options), given=path)
     source = StorePath(place.store, place.path)
     chosen = export_format(source, target, format)
+    check_apart((place.store, place.path), target, "export to another place")
     if not is_folder_of_parts(target, chosen):
         raise UnsupportedError(
             f"{target} is written by one process: jobs write to a folder (there, or with a / at the end), with format= "

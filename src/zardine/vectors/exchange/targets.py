@@ -11,7 +11,11 @@ from shutil import rmtree
 from tempfile import mkdtemp
 
 from zardine.errors import DataError, NodeExistsError, ZardineError
-from zardine.hierarchy.find import HIDDEN
+from zardine.hierarchy.find import HIDDEN, describe
+from zardine.hierarchy.place import find_place, overlap
+from zardine.stores.base import Store
+from zardine.stores.local.store import LocalStore
+from zardine.stores.resolve import StoreLike
 from zardine.vectors.outside import needing
 
 _WITH_SHAPEFILES = (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qmd")
@@ -50,6 +54,20 @@ def check_folder(folder: Path, ending: str, overwrite: bool, besides: Collection
     ]
     if others:
         raise NodeExistsError(f"{folder} is not replaced: it holds {others[0]!r}, which is no {ending} file")
+
+
+def check_apart(store: tuple[Store, str], other: StoreLike, told: str) -> None:
+    """Raise ``ValueError`` where a file, folder or node is the vectors store, or one lies inside of the other.
+
+    ``told`` says what to do instead.
+    """
+    if isinstance(other, str | os.PathLike) and "://" not in str(other):
+        place = Path(os.path.abspath(other))
+        found: tuple[Store, str] = LocalStore(place.parent), place.name
+    else:
+        found = find_place(other)
+    if overlap(*store, *found):
+        raise ValueError(f"{describe(*store)} and {other} are one place, or one is inside of the other: {told}")
 
 
 @contextmanager
@@ -133,4 +151,4 @@ def _back(moved: Sequence[Path], old: Sequence[Path], aside: Path) -> None:
             os.replace(aside / each.name, each)
 
 
-__all__ = ["check_files", "check_folder", "files_of_target", "writing", "writing_folder"]
+__all__ = ["check_apart", "check_files", "check_folder", "files_of_target", "writing", "writing_folder"]
