@@ -193,9 +193,9 @@ def specimens(mark: str) -> Iterator[tuple[str, Callable[[], Specimen]]]:
         "text-count",
         lambda: v3(
             [VLEN, ZSTD],
-            by_zstd(struct.pack("<I", 2**22), 2**24),
-            megabytes=300,
-            shape=2**22,
+            by_zstd(struct.pack("<I", 2**20), 2**22),
+            megabytes=100,
+            shape=2**20,
             without=("reshard", "memory", "cached", "drop"),
             settings=small,
             **STRINGS,
