@@ -1,4 +1,4 @@
-"""Nothing is lost and nothing is mixed, whatever the strategy; some twenty seconds in all, more with ``party.py``."""
+"""Nothing is lost and nothing is mixed, whatever the strategy; half a minute in all, more with ``party.py``."""
 
 from __future__ import annotations
 
