@@ -17,7 +17,7 @@ from zardine.tools import listing
 from zardine.tools.listing import GatheredCells
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(0, 300), max_size=20)), max_size=12))
 def test_few_ranges_hold_all_cells(parts: list[tuple[int, set[int]]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -85,8 +85,7 @@ def test_cells_between_make_no_difference(
     assert all_done("coarse.zarr") == exact
 
 
-@pytest.mark.parametrize("separator", ["/", "."])
-@pytest.mark.parametrize("work", ["convert", "verify"])
+@pytest.mark.parametrize(("work", "separator"), [("convert", "/"), ("verify", ".")])
 def test_the_job_that_lists_keeps_to_the_memory_of_its_plan(tmp_path: Path, work: str, separator: str) -> None:
     """Tens of thousands of objects, none beside another."""
     path = tmp_path / "many.zarr"
