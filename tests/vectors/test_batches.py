@@ -104,7 +104,7 @@ def linked(parts: list[Any], whole: Any) -> None:
     assert all(getattr(each, columns).keys() == getattr(whole, columns).keys() for each in parts)
 
 
-@pytest.mark.parametrize(("query", "kind"), list(some(product(QUERIES, sorted(WRITERS)), 3)))
+@pytest.mark.parametrize(("query", "kind"), list(some(product(QUERIES, sorted(WRITERS)), 4)))
 def test_the_union_of_batches_is_what_is_read(kind: str, query: str) -> None:
     if kind == "points" and query in ("objects", "groups"):
         return
