@@ -21,7 +21,7 @@ BUILD_INPUTS := pyproject.toml $(wildcard setup.py setup.cfg rust/Cargo.toml rus
 # what the kernel decodes and encodes where it is there, and Python does without it
 WITHOUT_KERNEL := $(wildcard $(addprefix tests/,corrupt engine golden property sharding codecs/test_blosc.py \
 	interop/test_documents.py api/test_creation.py test_buffered_values.py test_older_formats.py \
-	test_resize_and_append.py test_kernel_present.py))
+	test_output_arrays.py test_resize_and_append.py test_kernel_present.py))
 # what touches other programs, and the public API
 WITH_LATEST := $(wildcard $(addprefix tests/,api docs interop programs zarr_python xarray dask ome test_async_nodes.py \
 	test_attributes.py test_config.py test_hierarchy.py test_kernel_present.py test_public_names.py \

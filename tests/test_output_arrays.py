@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,10 +92,3 @@ def test_what_cannot_be_written_is_refused(array: Any, read: str) -> None:
     with pytest.raises(ValueError, match="out is read-only"):
         call(array, out)
     assert not out.any()
-
-
-def test_the_same_without_the_kernel() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", __file__, "-k", "not without"]
-    environment = {**os.environ, "ZARDINE_KERNEL": "0"}
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stdout + run.stderr

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import zardine
+from effort import some
 from zardine import vectors
 from zardine.cli.base import LazyGroup
 from zardine.cli.commands import root
@@ -147,15 +148,9 @@ USES: dict[str, Callable[[Any, str, str, str], Any]] = {
 """What comes of a shape, for each command and parameter that takes one."""
 
 
-@pytest.mark.parametrize("use", USES)
-def test_every_command_takes_every_spelling(use: str, run: Any, array: str, points: str, tmp_path: Path) -> None:
-    for number, text in enumerate(SPELLINGS):
-        copies = []
-        for path in (array, points):
-            copy = tmp_path / str(number) / Path(path).name
-            shutil.copytree(path, copy)
-            copies.append(str(copy))
-        assert [int(each) for each in USES[use](run, *copies, text)] == [4, 2], text
+@pytest.mark.parametrize(("use", "text"), list(some(product(USES, SPELLINGS), 3)))
+def test_every_command_takes_every_spelling(use: str, text: str, run: Any, array: str, points: str) -> None:
+    assert [int(each) for each in USES[use](run, array, points, text)] == [4, 2]
 
 
 def shapes(group: click.Group = root, path: str = "") -> Iterator[tuple[str, click.Parameter]]:

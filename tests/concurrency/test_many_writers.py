@@ -1,4 +1,4 @@
-"""Nothing is lost and nothing is mixed, whatever the strategy; some two minutes in all, more with ``party.py``."""
+"""Nothing is lost and nothing is mixed, whatever the strategy; half a minute in all, more with ``party.py``."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def run(case: str, seconds: float, fewest: int, folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("case", list(some(ONE_STRATEGY, 3)))
+@pytest.mark.parametrize("case", list(some(ONE_STRATEGY, 4)))
 def test_writers_and_readers(case: str, tmp_path: Path) -> None:
-    run(case, 2.0, 120, tmp_path)
+    run(case, 1.5, 120, tmp_path)
 
 
 @pytest.mark.parametrize("location", ["end", "start"])
 def test_all_strategies_and_tools(location: str, tmp_path: Path) -> None:
-    found = run(f"all-{location}-tools", 4.0, 300, tmp_path)
+    found = run(f"all-{location}-tools", 3.0, 300, tmp_path)
     assert min(found["verify"], found["compact"], found["repair"]) >= 3, found
 
 
 @pytest.mark.parametrize("location", ["end", "start"])
 def test_appenders_and_a_resizer(location: str, tmp_path: Path) -> None:
-    found = run(f"growth-{location}", 5.0, 180, tmp_path)
+    found = run(f"growth-{location}", 3.0, 180, tmp_path)
     assert found["appends"] >= 120, found
     assert found["resizes"] >= 6, found
     assert found["attributes"] >= 3, found

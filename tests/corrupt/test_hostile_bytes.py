@@ -1,6 +1,7 @@
 """Nothing that is stored makes anything of zardine take gigabytes, run a program, or fail with a foreign error.
 
-Everything is done with every specimen in one process with a limit of memory, once with the kernel and once without.
+Everything is done with specimens of each kind in one process with a limit of memory, once with the kernel and once
+without.
 """
 
 from __future__ import annotations

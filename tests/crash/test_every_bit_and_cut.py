@@ -188,7 +188,7 @@ def test_nobody_was_killed(form: Form, quick_path: Path) -> None:
     good = path.read_bytes()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for number, bad in enumerate(damages(good, 200 if len(form.places) < 3 else 60, len(good))):
+        for number, bad in enumerate(damages(good, 80 if len(form.places) < 3 else 30, len(good))):
             path.write_bytes(bad)
             found = read(reader, form)
             assert agrees(found, worlds[0], form), (number, found)
@@ -211,7 +211,7 @@ def test_killed_at_every_byte(form: Form, quick_path: Path) -> None:
     reader = zardine.open_array(root, mode="r")
     seen = set()
     now: State | None = state_of(root)
-    states = states if len(form.places) < 3 else [*some(states, 60, 3), states[-1]]
+    states = [*some(states, 100 if len(form.places) < 3 else 60, 3), states[-1]]
     for number, state in enumerate(states):
         put_state(state, root, now)
         found = read(reader, form)
@@ -239,7 +239,7 @@ def test_killed_and_damaged(form: Form, quick_path: Path) -> None:
     states = killed_states(root, lambda: form.edit(array))
     worlds = [form.first(array), form.second(array)]
     reader = zardine.open_array(root, mode="r")
-    for seed, state in enumerate(some(states, 8, 1)):
+    for seed, state in enumerate(some(states, 5, 1)):
         for path in [path for path in state if path.startswith("c/")]:
             put_state(state, root)
             for number, bad in enumerate(damages(state[path], 9, seed)):
@@ -267,6 +267,6 @@ def test_a_record_that_was_left_after_all_was_written(form: Form, quick_path: Pa
     for state in (left[0], left[-2]):
         assert len(state) == len(states[-1]) + 1
         put_state(state, root)
-        for bad in some(list(bits(state[SHARD])), 100, 2):
+        for bad in some(list(bits(state[SHARD])), 50, 2):
             (root / SHARD).write_bytes(bad)
             assert agrees(read(reader, form), form.second(array), form)

@@ -51,7 +51,7 @@ def calls(work: Callable[[], object]) -> int:
 
 @pytest.mark.filterwarnings("ignore:.*no conditional writes")
 @pytest.mark.parametrize(
-    ("kind", "values", "order"), list(some(product(KINDS, ["new", "partial", "fill"], ["as_written", "morton"]), 3))
+    ("kind", "values", "order"), list(some(product(KINDS, ["new", "partial", "fill"], ["as_written", "morton"]), 5))
 )
 def test_the_number_of_slots_does_not_count(kind: str, values: str, order: str, tmp_path: Path) -> None:
     found = []

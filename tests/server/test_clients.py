@@ -137,13 +137,13 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     elif request.param == "zip":
         node = str(folder / "a.zip")
         with ZipStore(node, mode="w") as archive:
-            written = write(zardine.group(archive), 2)
+            written = write(zardine.group(archive), 4)
     elif request.param == "s3":
         node, options = f"s3://{servers.new_bucket()}/a.zarr", servers.s3_options()
         written = write(zardine.open_group(node, mode="w", storage_options=options), 6)
     else:
         node = zardine.group(MemoryStore())
-        written = write(node, 2)
+        written = write(node, 4)
     with zardine.serve({"a": node}, storage_options=options) as server:
         yield server, written
 
@@ -223,6 +223,8 @@ def test_zarr_python(served: Any, below: str, through: str) -> None:
         )
     else:
         store = zarr.storage.FsspecStore.from_url(address, read_only=True)
+    if through == "obstore":  # another way to the same bytes
+        written = dict(some(written.items(), 3))
     compare(f"zarr-python by {through}", below, written, lambda name: zarr.open_array(store, path=name, mode="r")[...])
 
 

@@ -18,7 +18,7 @@ import zardine
 from effort import SOAK
 
 CLIENTS = 500
-SECONDS = 60 if SOAK else 4
+SECONDS = 60 if SOAK else 2
 MOST_MEMORY = 300 * 2**20
 """Bytes that the server may grow by under load: 16 reads at a time, of pieces of a megabyte."""
 

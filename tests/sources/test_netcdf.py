@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import xarray
 
 import zardine
 import zardine.sources
+from effort import some
 from sources.same_elements import equal
 from sources.sample_files import COMPRESSIONS, write_netcdf, write_records
 from zardine.jobs.plan import Plan
@@ -126,9 +128,14 @@ def test_as_it_lies(source: Path) -> None:
     check_with_netcdf4(source, opened)
 
 
-@pytest.mark.parametrize("options", [{}, KEEP], ids=["packed", "kept"])
-def test_converted(source: Path, tmp_path: Path, options: dict[str, Any]) -> None:
-    converted(source, tmp_path / "made", **options)
+@pytest.mark.parametrize(
+    ("source", "codecs"),
+    list(some(product([*IRIS, *FORMATS], ["packed", "kept"]), 2)),
+    indirect=["source"],
+    ids=lambda each: getattr(each, "stem", each),
+)
+def test_converted(source: Path, tmp_path: Path, codecs: str) -> None:
+    converted(source, tmp_path / "made", **(KEEP if codecs == "kept" else {}))
     check_with_netcdf4(source, zardine.open_group(tmp_path / "made", mode="r"))
     with netCDF4.Dataset(source) as file:
         groups: list[str | None] = [None]

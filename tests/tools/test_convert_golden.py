@@ -24,7 +24,7 @@ from zardine.storage import MemoryStore
 
 CORE = {"bytes", "transpose", "blosc", "gzip", "zstd", "crc32c", "sharding_indexed"}
 
-ARRAYS = list(some((each for each in cases("array") if zardine.__kernel__ or "optional" not in each.values[0]), 4))
+ARRAYS = list(some((each for each in cases("array") if zardine.__kernel__ or "optional" not in each.values[0]), 6))
 """Without the native kernel, those that need it (snappy) are left out."""
 
 

@@ -51,7 +51,7 @@ def test_reshard(tmp_path: Path, kind: str) -> None:
             names = {file.name for file in Path(path).rglob("*") if file.is_file()}
             assert not any(name.endswith((".tmp", "reshard.json")) for name in names)
 
-    points = every_point(tmp_path, start, RESHARDS[kind], look, 1 if SOAK else 4 if kind == "moved" else 13)
+    points = every_point(tmp_path, start, RESHARDS[kind], look, 1 if SOAK else 7 if kind == "moved" else 19)
     assert points > 30
 
 
@@ -112,7 +112,7 @@ def test_reshard_to_another_place(tmp_path: Path) -> None:
         assert zardine.verify(target).faults == zardine.verify(target).notes == ()
         shutil.rmtree(target)
 
-    assert every_point(tmp_path, start, call, look, 1 if SOAK else 7) > 10
+    assert every_point(tmp_path, start, call, look, 1 if SOAK else 11) > 10
 
 
 def test_convert(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_convert(tmp_path: Path) -> None:
         assert zardine.verify(target).faults == zardine.verify(target).notes == ()
         shutil.rmtree(target)
 
-    assert every_point(tmp_path, start, call, look, 1 if SOAK else 7) > 10
+    assert every_point(tmp_path, start, call, look, 1 if SOAK else 17) > 10
 
 
 def test_reshard_in_a_process_of_its_own(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_readers_meanwhile_see_before_or_after(tmp_path: Path) -> None:
     path = str(tmp_path / "a.zarr")
     values = np.arange(40000, dtype="i4").reshape(200, 200)
     zardine.create_array(path, shape=(200, 200), chunks=(10, 10), shards=(100, 50), dtype="i4")[...] = values
-    seconds = 60 if SOAK else 5
+    seconds = 60 if SOAK else 4
     readers = [
         subprocess.Popen([sys.executable, "-c", READER, path, str(seconds)], stdout=subprocess.PIPE, text=True)
         for _ in range(2)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
+import resource
+import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -58,21 +61,6 @@ def test_memory_of_reshard_is_bounded_by_one_row_of_shards(tmp_path: Path, chunk
         assert (array[start : start + 512] == row + start).all()
 
 
-FULL = """
-import json, resource, signal, sys, zardine
-path, call, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
-zardine.open_array(path)[0, 0]
-if limit:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-try:
-    done = eval(call)
-    print(json.dumps(["done", [left.message for left in getattr(done, "left", getattr(done, "faults", ()))]]))
-except OSError as error:
-    print(json.dumps([type(error).__name__, str(error)]))
-"""
-
-
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 300 KiB."""
@@ -106,13 +94,13 @@ def damage(path: Path) -> None:
     put_state(torn(path, append), path)
 
 
-CALLS = {
-    "reshard": "zardine.reshard(path, shards=(20, 10), grace=0)",
-    "reshard, decoding": "zardine.reshard(path, shards=(20, 20), chunks=(5, 4), grace=0)",
-    "reshard elsewhere": "zardine.reshard(path, shards=(20, 10), target=path + '.new')",
-    "repair": "zardine.repair(path)",
-    "compact": "zardine.compact(path, order='f')",
-    "convert": "zardine.convert(path, path + '.new', shards=(20, 20))",
+CALLS: dict[str, Callable[[str], Any]] = {
+    "reshard": lambda path: zardine.reshard(path, shards=(20, 10), grace=0),
+    "reshard, decoding": lambda path: zardine.reshard(path, shards=(20, 20), chunks=(5, 4), grace=0),
+    "reshard elsewhere": lambda path: zardine.reshard(path, shards=(20, 10), target=path + ".new"),
+    "repair": lambda path: zardine.repair(path),
+    "compact": lambda path: zardine.compact(path, order="f"),
+    "convert": lambda path: zardine.convert(path, path + ".new", shards=(20, 20)),
 }
 
 
@@ -125,10 +113,31 @@ def prepare(path: Path, name: str) -> np.ndarray[Any, Any]:
     return VALUES
 
 
+FORK = multiprocessing.get_context("fork")
+
+
 def attempt(path: Path, name: str, limit: int = 0) -> list[Any]:
-    command = [sys.executable, "-W", "ignore", "-c", FULL, str(path), CALLS[name], str(limit)]
-    outcome: list[Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    """What comes of it in a process of its own, the files of which may have ``limit`` bytes."""
+    ours, theirs = FORK.Pipe(duplex=False)
+    process = FORK.Process(target=_attempt, args=(str(path), name, limit, theirs))
+    process.start()
+    theirs.close()
+    outcome: list[Any] = ours.recv()
+    process.join()
+    assert process.exitcode == 0
     return outcome
+
+
+def _attempt(path: str, name: str, limit: int, told: Connection) -> None:
+    warnings.simplefilter("ignore")
+    if limit:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    try:
+        done = CALLS[name](path)
+        told.send(["done", [left.message for left in getattr(done, "left", getattr(done, "faults", ()))]])
+    except OSError as error:
+        told.send([type(error).__name__, str(error)])
 
 
 def check_refused(outcome: list[Any], reason: str) -> None:

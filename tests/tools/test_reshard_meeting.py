@@ -350,7 +350,7 @@ def test_a_writer_that_takes_longer_than_the_grace(tmp_path: Path, shards: tuple
     with zardine.config.set({"threads": 1}):
         zardine.open_array(path)[...] = values(0)
     once = time.monotonic() - begin
-    command = [sys.executable, "-c", WRITER, str(path), str((8 if SOAK else 4) + 2 * once)]
+    command = [sys.executable, "-c", WRITER, str(path), str((8 if SOAK else 2) + 2 * once)]
     writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
     assert writer.stdout.readline() == "open\n"

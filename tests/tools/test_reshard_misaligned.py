@@ -8,6 +8,7 @@ import threading
 import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import zardine
+from effort import some
 from servers.servers import new_bucket, s3, s3_options
 from zardine.jobs import Plan
 from zardine.jobs.ranges import Ranges
@@ -81,9 +83,9 @@ def kind_of(plan: Plan) -> list[str]:
     return [stage.name for stage in plan.work.stages]
 
 
-@pytest.mark.parametrize("in_place", [True, False])
-@pytest.mark.parametrize("where", ["memory", "local"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "where", "in_place"), list(some(product(CASES, ["memory", "local"], [True, False]), 2))
+)
 def test_no_source_object_is_read_more_than_twice(tmp_path: Path, case: str, where: str, in_place: bool) -> None:
     shape, old, new, memory = CASES[case]
     inner = MemoryStore() if where == "memory" else LocalStore(tmp_path / "a.zarr")

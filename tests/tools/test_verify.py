@@ -16,6 +16,7 @@ import pytest
 from test_golden import CASES, DATA, OLD_CASES
 
 import zardine
+from effort import some
 from zardine.errors import NodeNotFoundError
 
 OVERLAPPING = "hand-made/layout/overlapping-ranges"
@@ -32,13 +33,15 @@ def make(store: Any, **more: Any) -> zardine.Array:
     return array
 
 
-@pytest.mark.parametrize("deep", [True, False])
-def test_golden_files(deep: bool) -> None:
+@pytest.mark.parametrize(("deep", "one_in"), [(True, 2), (False, 5)])
+def test_golden_files(deep: bool, one_in: int) -> None:
     """All that other programs wrote is sound; all that was damaged by hand is not."""
     wrong = []
     with warnings.catch_warnings(), zardine.config.set({"array.allow_unsafe_pickle_decode": True}):
         warnings.simplefilter("ignore")
-        for case in CASES + OLD_CASES:
+        damaged = [case for case in CASES + OLD_CASES if "damage" in case or case["path"] == OVERLAPPING]
+        sound = [case for case in CASES + OLD_CASES if case not in damaged]
+        for case in [*damaged, *some(sound, one_in)]:
             if case["path"].endswith(".zip") or "optional" in case:
                 continue
             report = zardine.verify(str(DATA / case["path"]), deep=deep)

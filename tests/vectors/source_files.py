@@ -80,6 +80,8 @@ def precomputed(path: Path, kind: str, count: int = 300, *, sharded: bool = Fals
     options: dict[str, Any] = {"chunk_shape": 100, "object_attributes": {"size": np.arange(count)}}
     owners = np.repeat(ids, lengths)
     places = rng.uniform(0, 500, (len(owners), 3)).astype("f4")
+    if kind in ("loops", "meshes", "skeletons"):  # each in a place of its own
+        places = (rng.uniform(50, 450, (count, 3)).repeat(lengths, axis=0) + places / 10).astype("f4")
     columns = {"n": np.arange(len(owners), dtype="i4"), "pair": rng.normal(0, 1, (len(owners), 2)).astype("f4")}
     own, first = np.arange(len(owners)), np.repeat(np.cumsum(lengths) - lengths, lengths)
     if kind == "points":

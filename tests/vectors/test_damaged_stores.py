@@ -24,8 +24,8 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "flat, with checksums": {"checksum": True},
     "sharded, with checksums": {"shard_shape": 2, "compressor": "zstd", "checksum": True},
 }
-CASES = list(some(product(WRITERS, LAYOUTS), 3))
-SOME = 100 if SOAK else 10
+CASES = list(some(product(WRITERS, LAYOUTS), 4))
+SOME = 100 if SOAK else 8
 OTHERS: tuple[Any, ...] = (None, 0, -1, 1.5, "", "x", [], [0], [""], {}, {"a": 1}, True, 2**70)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zardine
+from effort import SOAK
 from vectors.geometry_samples import Killed, MortalStore, copy_of, links, rows, values
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, SelectionError
@@ -176,7 +177,7 @@ def test_killed_anywhere_all_or_nothing_is_added() -> None:
     vectors.write_points(whole, OLD, chunk_shape=20, vertex_attributes={"n": np.arange(80)})
     before, after = rows(OLD, np.arange(80)), rows(np.concatenate([OLD, NEW]), np.arange(120))
     seen = set()
-    for changes in [*range(0, 400, 9)]:
+    for changes in range(0, 400, 1 if SOAK else 19):
         store = copy_of(whole)
         mortal = MortalStore(store, changes)
         with suppress(Killed):

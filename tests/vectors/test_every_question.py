@@ -84,7 +84,7 @@ class Sample:
 
 
 @pytest.mark.parametrize("kind", ["points", "graph", "mesh", "skeleton"])
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(SEEDS, st.integers(1, 4), st.integers(1, 40), LAYOUTS, ASKED)
 def test_vertices(kind: str, seed: int, rank: int, count: int, layout: dict[str, Any], asked: set[str]) -> None:
     layout = dict(layout)

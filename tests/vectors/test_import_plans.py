@@ -302,7 +302,7 @@ def test_killed_before_each_change(tmp_path: Path) -> None:
         before = MemoryStore()
         if old:
             vectors.write_points(before, np.zeros((3, 3)), chunk_shape=50)
-        for changes in some(range(400), 19):
+        for changes in some(range(400), 31):
             mortal = MortalStore(copy_of(before), changes)
             plan = in_parts(zardine.vectors.plan_import(source, mortal.store, overwrite=old, **OPTIONS), 25)
             dying = Plan(replace(plan.work, target=replace(plan.work.home, store=mortal)))  # type: ignore[arg-type]
@@ -437,10 +437,10 @@ def wait_for_parts(path: Path, count: int, process: subprocess.Popen[bytes]) -> 
     while len(parts_of(path)) < count:
         assert process.poll() is None, "it ended before it was killed"
         assert time.monotonic() < end
-        time.sleep(0.001)
+        time.sleep(0.005)
 
 
-@pytest.mark.parametrize("ending", list(some(SOURCES, 5)))
+@pytest.mark.parametrize("ending", list(some(SOURCES, 8)))
 def test_workers_and_then_all_of_them_are_killed(ending: str, tmp_path: Path) -> None:
     """Killed workers are replaced; where all are killed, the same command goes on from what was read."""
     source, path, script = source_of(ending, tmp_path), tmp_path / "a.zv", tmp_path / "script.py"
@@ -463,7 +463,7 @@ def test_workers_and_then_all_of_them_are_killed(ending: str, tmp_path: Path) ->
     seen = dict(before)
     while process.poll() is None:
         seen |= parts_of(path)
-        time.sleep(0.001)
+        time.sleep(0.005)
     assert process.returncode == 0
     assert sum(seen[each] != before[each] for each in before) <= 2  # what was stored, and not noted yet
     assert stored(LocalStore(str(path))) == stored(made)

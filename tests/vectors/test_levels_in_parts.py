@@ -137,7 +137,7 @@ def test_trees_in_parts_are_stored_as_at_once(seed: int, count: int, size: int, 
     assert {(*found.positions[row], *found.positions[found.parents[row]]) for row in seen} == edges
 
 
-@settings(max_examples=examples(12), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(SEEDS, st.integers(1, 8), st.integers(1, 60), st.sampled_from([None, 2, 8]), st.sampled_from(["graph", "mesh"]))
 def test_links_in_parts_are_stored_as_at_once(seed: int, count: int, size: int, shard: Any, kind: str) -> None:
     """Of objects whose vertices are in any order, and in several pieces, some of which have no links."""
@@ -288,12 +288,12 @@ def test_attributes_that_are_given_beside_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "suffix", "most", "growth"),
     [
-        (las, ".las", 200_000, 1.6),
-        (trk, ".trk", 4000, 3),
-        (trk, ".tck", 4000, 3),
-        (swc, "", 360, 3.5),
-        (geff, ".geff", 16_000, 3.5),
-        (meshes, "-ply", 300, 2),
+        (las, ".las", 100_000, 1.6),
+        (trk, ".trk", 2000, 3),
+        (trk, ".tck", 2000, 3),
+        (swc, "", 180, 3.5),
+        (geff, ".geff", 8000, 3.5),
+        (meshes, "-ply", 150, 2),
     ],
 )
 def test_memory_does_not_grow_with_the_file(
@@ -304,12 +304,12 @@ def test_memory_does_not_grow_with_the_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of 200,000 points or vertices, and a quarter of them, 8,192 are in memory at a time; and numbers of all lines.
+    """Of 100,000 points or vertices, and a quarter of them, 4,096 are in memory at a time; and numbers of all lines.
 
     Of folders and graphs there are fewer. Of graphs there are numbers of all nodes.
     """
-    in_parts(monkeypatch, 2**13 if make in (las, trk) else 2**11)
-    monkeypatch.setattr(many_files, "_BYTES", 2**16)
+    in_parts(monkeypatch, 2**12 if make in (las, trk) else 2**10)
+    monkeypatch.setattr(many_files, "_BYTES", 2**15)
     peaks = []
     for number in (80, most // 4, most):  # the first for what is kept for good
         source = make(tmp_path / f"{number}{suffix}", number)

@@ -33,7 +33,7 @@ def test_readers_during_conversions(kind: str, tmp_path: Path) -> None:
     other = context.Process(target=_convert, args=(path, stop))
     other.start()
     try:
-        ends = time.monotonic() + 4
+        ends = time.monotonic() + 2
         while time.monotonic() < ends:
             assert read_all(path, kind) == whole
     finally:
@@ -108,7 +108,7 @@ def test_readers_during_edits(kind: str, tmp_path: Path) -> None:
     other.start()
     seen, read = set(), getattr(vectors, f"read_{kind}")
     try:
-        ends = time.monotonic() + 6
+        ends = time.monotonic() + 3
         while time.monotonic() < ends or (len(seen) < 2 and time.monotonic() < ends + 60):
             found = read(path)
             number, version = found.attributes["n"], set(found.attributes["version"].tolist())

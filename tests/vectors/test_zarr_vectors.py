@@ -159,14 +159,14 @@ FORMS = [("3-D float32", "flat"), ("3-D float32", "sharded"), ("2-D float64", "s
 WRITTEN = [(who, kind, *form) for (kind, who), form in product(MADE, FORMS)]
 
 
-@pytest.mark.parametrize(("who", "kind", "shape", "layout"), list(some(WRITTEN, 4)))
+@pytest.mark.parametrize(("who", "kind", "shape", "layout"), list(some(WRITTEN, 6)))
 def test_written(tmp_path: Path, who: str, kind: str, shape: str, layout: str) -> None:
     path, sample = make(who, kind, tmp_path, shape, layout)
     check_raw(kind, path, sample)
     agree(path)
 
 
-@pytest.mark.parametrize(("kind", "who"), list(some(MADE, 4)))
+@pytest.mark.parametrize(("kind", "who"), list(some(MADE, 6)))
 def test_converted(tmp_path: Path, who: str, kind: str) -> None:
     path, sample = make(who, kind, tmp_path)
     for change in (
@@ -190,7 +190,7 @@ PYRAMIDS = [
 ]
 
 
-@pytest.mark.parametrize(("who", "kind", "builder"), list(some(PYRAMIDS, 4)))
+@pytest.mark.parametrize(("who", "kind", "builder"), list(some(PYRAMIDS, 6)))
 def test_pyramids(tmp_path: Path, who: str, kind: str, builder: Any) -> None:
     path, sample = make(who, kind, tmp_path, layout="sharded" if who == "ours" else "flat")
     if builder is their_pyramid and "name" in vectors.read_objects(path).attributes:
@@ -238,7 +238,7 @@ EDITED = [
 ]
 
 
-@pytest.mark.parametrize(("who", "kind", "edit"), list(some(EDITED, 5)))
+@pytest.mark.parametrize(("who", "kind", "edit"), list(some(EDITED, 8)))
 def test_edited(tmp_path: Path, who: str, kind: str, edit: str) -> None:
     path, _ = make(who, kind, tmp_path, layout="sharded" if who == "ours" else "flat")
     EDITS[edit](kind, path)
