@@ -14,6 +14,7 @@ import zardine
 from engine.far_store import FarStore
 from zardine.engine import freshness
 from zardine.errors import ArrayChangedError, ArrayNotFoundError, ContainsArrayError, ContainsGroupError
+from zardine.kernel import KERNEL
 from zardine.storage import MemoryStore
 from zardine.stores.base import FAR, ReadCost
 
@@ -417,6 +418,7 @@ def test_what_is_there_besides_is_found_as_everywhere() -> None:
 # what is read
 
 
+@pytest.mark.skipif(KERNEL is None, reason="without the kernel they are decoded when all are there")
 def test_large_objects_are_decoded_while_others_are_under_way() -> None:
     values = np.arange(1, 512 * 256 + 1, dtype="i4").reshape(512, 256)
     out = np.zeros_like(values)
