@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Literal
@@ -63,6 +63,11 @@ class ArrayHandle:
             return self.key_form % tuple(coordinates)
         name = self.layout.keys.encode(coordinates)
         return f"{self.path}/{name}" if self.path else name
+
+    def keys(self, objects: Iterable[tuple[int, ...]]) -> list[str]:
+        """The store keys of several objects."""
+        form = self.key_form
+        return [form % each for each in objects] if form is not None else list(map(self.key, objects))
 
     @property
     def order(self) -> Literal["C", "F"]:

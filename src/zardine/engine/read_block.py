@@ -71,7 +71,7 @@ def _read_files(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
     touched = chunks.objects(block, _MOST_FILES)
     if touched is None:
         return None
-    keys = list(map(handle.key, touched))
+    keys = handle.keys(touched)
     try:
         files = store.kept_files(keys)
         if files is None:

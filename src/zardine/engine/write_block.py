@@ -49,7 +49,7 @@ def write_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], *, 
     shard = layout.uniform_shard
     if objects is None or (shard is not None and _holds_object(chunks, block)):
         return False
-    keys = list(map(handle.key, objects))
+    keys = handle.keys(objects)
     with nullcontext() if growing else Writing(handle, beside=True), store.new_files(keys, changing=True) as files:
         if files is None:
             return False
