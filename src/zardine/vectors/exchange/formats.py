@@ -267,7 +267,7 @@ def plan_import(
 
 
 def _check_stays(given: Path | Place, target: tuple[Store, str]) -> None:
-    """Raise ``ValueError`` where a source would go with the store that is replaced."""
+    """Raise :class:`~zardine.errors.NodeExistsError` where a source would go with the store that is replaced."""
     source = StorePath(given.store, given.path) if isinstance(given, Place) else given
     check_apart(target, source, "import to another place, or without overwrite")
 
@@ -377,9 +377,8 @@ def export_vectors(
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,
-    :class:`~zardine.errors.NodeExistsError` for files, and folders that are not empty, without ``overwrite``,
-    ``ValueError`` where ``target`` is the store, or one is inside of the other, and ``TypeError`` for options that the
-    format does not have.
+    :class:`~zardine.errors.NodeExistsError` for files, and folders that are not empty, without ``overwrite``, and where
+    ``target`` is the store, or one is inside of the other, and ``TypeError`` for options that the format does not have.
     """
     chosen = export_format(path, target, format)
     check_apart(find_place(path), target, "export to another place")
@@ -452,7 +451,7 @@ def _run_export(plan: Plan, workers: int | None, progress: Progress | None) -> N
     step = Shares(progress, 1).part()
     try:
         run_through(plan, workers=workers, progress=lambda done, total: step(done / max(1, total)))
-    except (DataError, ArrayChangedError):  # of the level: going on would not help
+    except (DataError, ArrayChangedError, ImportError):  # of the level, or no such library: going on would not help
         plan.cancel()
         raise
     step(1)

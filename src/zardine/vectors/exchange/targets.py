@@ -57,7 +57,7 @@ def check_folder(folder: Path, ending: str, overwrite: bool, besides: Collection
 
 
 def check_apart(store: tuple[Store, str], other: StoreLike, told: str) -> None:
-    """Raise ``ValueError`` where a file, folder or node is the vectors store, or one lies inside of the other.
+    """Raise :class:`NodeExistsError` where a file, folder or node is the vectors store, or one is inside of the other.
 
     ``told`` says what to do instead.
     """
@@ -67,7 +67,7 @@ def check_apart(store: tuple[Store, str], other: StoreLike, told: str) -> None:
     else:
         found = find_place(other)
     if overlap(*store, *found):
-        raise ValueError(f"{describe(*store)} and {other} are one place, or one is inside of the other: {told}")
+        raise NodeExistsError(f"{describe(*store)} and {other} are one place, or one is inside of the other: {told}")
 
 
 @contextmanager
