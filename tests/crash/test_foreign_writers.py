@@ -22,6 +22,7 @@ import zardine
 from crash.foreign import Foreign
 from crash.killing import watch_calls
 from crash.scenarios import LOCATIONS, STRATEGIES, Box, Values
+from python_writes import write_by_python
 from zardine.engine import update_shard
 from zardine.engine.locate import INDEXES
 
@@ -224,8 +225,7 @@ def test_a_program_that_writes_into_the_file(
         return chunks
 
     monkeypatch.setattr(update_shard, "new_chunks", slowly)
-    monkeypatch.setattr("zardine.engine.write.change_files", lambda handle, plan, parts, *others: parts)
-    monkeypatch.setattr("zardine.nodes.array.write_block", lambda *_, **__: False)
+    write_by_python(monkeypatch.setattr)
     inode = os.stat(path / "c/0/0").st_ino
     array = zardine.open_array(path, mode="r+", config={"write_strategy": strategy})
     array[OURS] = 77

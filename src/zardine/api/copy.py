@@ -10,7 +10,7 @@ from typing import Any, Final, Unpack
 
 from zardine.buffers import BytesLike
 from zardine.engine.read_ahead import window_bytes
-from zardine.engine.workers import for_each, most_requests
+from zardine.engine.workers import for_each, most_between
 from zardine.errors import ContainsArrayError, ContainsGroupError
 from zardine.hierarchy.create import read_value
 from zardine.hierarchy.find import describe
@@ -149,8 +149,7 @@ def copy_store(
                 with lock:
                     nbytes += len(value)
 
-    far = [store for store in (origin, target) if store.cost.is_slow]
-    for_each(copy_key, keys, len(keys), min(most_requests(store, 1) for store in far) if far else 1)
+    for_each(copy_key, keys, len(keys), most_between(origin, target, threads=1))
     return copied, skipped, nbytes
 
 

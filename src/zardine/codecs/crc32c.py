@@ -52,11 +52,11 @@ class Crc32cCodec(Configured, BytesBytesCodec):
         return body
 
 
-def crc32c(data: BytesLike) -> int:
-    """The CRC32C checksum of ``data``, without copying it."""
+def crc32c(data: BytesLike, before: int = 0) -> int:
+    """The CRC32C checksum of ``data`` behind what has the checksum ``before``, without copying it."""
     import google_crc32c
 
     # the library wants objects that need no release: bytes, or an array (which borrows memory of any kind)
     if not isinstance(data, bytes):
-        return int(google_crc32c.value(np.frombuffer(data, np.uint8))) if len(data) else 0
-    return int(google_crc32c.value(data))
+        return int(google_crc32c.extend(before, np.frombuffer(data, np.uint8))) if len(data) else before
+    return int(google_crc32c.extend(before, data))

@@ -102,6 +102,12 @@ def most_requests(store: Store, threads: int | None = None) -> int:
     return max(thread_count() if threads is None else threads, store.cost.requests + store.cost.waiting)
 
 
+def most_between(*stores: Store, threads: int | None = None) -> int:
+    """Return how many objects go from store to store at a time: as many as far ones have requests, or one."""
+    far = [store for store in stores if store.cost.is_slow]
+    return min(most_requests(store, threads) for store in far) if far else 1
+
+
 def in_background(work: Callable[[T], R], item: T) -> Callable[[], R]:
     """Start ``work(item)`` in another thread, if one is free; call what this gives to wait for the result."""
     try:

@@ -25,7 +25,7 @@ from zardine.creation.v3 import DEFAULT, new_array_metadata
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_seen
 from zardine.engine.read_ahead import window_bytes
-from zardine.engine.workers import for_each, most_requests
+from zardine.engine.workers import for_each, most_between
 from zardine.errors import MetadataError
 from zardine.hierarchy.create import create_node
 from zardine.hierarchy.find import describe
@@ -249,9 +249,8 @@ def copy_values(source: Any, target: Array) -> None:
 
     layout = target._handle.layout
     axes = layout.grids.storage
-    far = [store for store in (source.store, target.store) if store.cost.is_slow]
     fitting = window_bytes() // (_COPIES * max(1, layout.object_nbytes))
-    at_once = max(1, min(fitting, *map(most_requests, far))) if far else 1
+    at_once = max(1, min(fitting, most_between(source.store, target.store)))
 
     def copy(where: tuple[int, ...]) -> None:
         region = tuple(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import partial
 from os import replace as replace_file
 from pathlib import Path
 from typing import Any, Final
 
-from zardine.codecs.crc32c import crc32c
 from zardine.errors import DataError
 from zardine.hierarchy.find import HIDDEN
 from zardine.json_document import parse_json
+from zardine.vectors.exchange.unfinished import sum_of
 
 PARTS_DOCUMENT: Final = "_parts.json"
 """Written last: names and sizes of all files."""
@@ -27,11 +28,8 @@ def part_name(number: int, ending: str) -> str:
 
 def sum_of_file(path: Path) -> str:
     """Return size and checksum of a file. Raises ``OSError``."""
-    size = checksum = 0
     with path.open("rb") as file:
-        while data := file.read(_AT_ONCE):
-            size, checksum = size + len(data), crc32c(checksum.to_bytes(4, "little") + data)
-    return f"{size} {checksum:08x}"
+        return sum_of(iter(partial(file.read, _AT_ONCE), b""))
 
 
 def listed(folder: Path) -> dict[str, int]:

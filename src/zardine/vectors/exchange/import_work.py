@@ -154,7 +154,7 @@ class ImportWork(Work):
         data = Part.of(piece, self.options.get("dtype"), f"{self.source.name}, part {job.number}", told).to_bytes()
         store.set(key, data)
         job.advance(self.job_bytes(0, job.number))
-        return JobDone(sum_of(data))
+        return JobDone(sum_of((data,)))
 
     def seen(self, stage: int, jobs: Ranges, *, surely: bool) -> Iterator[tuple[int, str]]:
         for number in jobs:
@@ -163,7 +163,7 @@ class ImportWork(Work):
             if surely:  # it was found not to be what the job has written
                 what = "gone" if data is None else "damaged"
                 warn(self.source.name, f"part {number} is read again: {key} of {self.target.store} is {what}")
-            yield number, "gone" if data is None else sum_of(bytes(data))
+            yield number, "gone" if data is None else sum_of((bytes(data),))
 
     # before and after
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from zardine.codecs.crc32c import crc32c
@@ -74,9 +74,12 @@ def _why(store: Store, folder: str, name: str, now: Mapping[str, Any] | None) ->
     return "it was cut into other parts, or what it was to replace has changed"
 
 
-def sum_of(data: bytes) -> str:
-    """Return what a job says of bytes that it has made: how many, and their checksum."""
-    return f"{len(data)} {crc32c(data):08x}"
+def sum_of(pieces: Iterable[bytes]) -> str:
+    """Return what a job says of bytes that it has made, one piece after the other: how many, and their checksum."""
+    size = checksum = 0
+    for data in pieces:
+        size, checksum = size + len(data), crc32c(data, checksum)
+    return f"{size} {checksum:08x}"
 
 
 __all__ = ["discard", "folder_of", "left", "note", "noted", "sum_of"]
