@@ -23,6 +23,8 @@ pub mod job_table;
 pub mod many_files;
 pub mod merged_shard;
 pub mod new_file;
+pub mod new_files;
+pub mod object_parts;
 pub mod parts;
 pub mod pipeline;
 pub mod points;

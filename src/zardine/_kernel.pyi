@@ -41,6 +41,13 @@ class StoredFiles:
     def __new__(cls, below: bytes, paths: Sequence[bytes], *, missing: bool) -> StoredFiles: ...
 
 @final
+class NewFiles:
+    """Where values go that are files: see :func:`open_new_files`. To be closed, by the caller."""
+
+    def close(self) -> None:
+        """Close the directories. Those that were made, and in which nothing is, go."""
+
+@final
 class Pipeline:
     """What is the same for all chunks of an array. Immutable; any number of threads may use it at once.
 
@@ -159,27 +166,28 @@ class Pipeline:
     def encode_to_files(
         self,
         values: Buffer,
-        jobs: Buffer,
+        parts: Buffer,
         axes: Sequence[tuple[Any, ...]],
         *,
         write_empty: bool,
         threads: int,
-        files: Sequence[tuple[int, bytes, bytes, bytes, bool]],
-        shards: tuple[Buffer, Buffer, int, bool, bool] | None = None,
+        files: NewFiles,
+        shard: tuple[int, bool, bool, Sequence[Buffer], Buffer | None] | None = None,
         one_by_one: bool = False,
     ) -> tuple[bytes, list[tuple[int, str]]]:
         """As :meth:`encode`, each chunk into a file of its own; what became of each, and the failures.
 
-        ``files``: for each job the descriptor of an open directory, a name in it, the name that the file has until it
-        is whole, the name of one that goes when another file is replaced, and whether none may be replaced. What
-        becomes of a chunk: 1, the file has its name; 2, the chunk is full of the fill value and no file was made
-        (unless ``write_empty``); 0, it is the caller's to do, and everything is as before: the file that is there is
-        locked (``flock``), or no file, or a call of the system failed.
+        ``parts``: int64 of shape ``(n, twice the number of axes)``: the row of each axis, and the one after it; one
+        part for each of the ``files``. What becomes of a chunk: 1, the file has its name; 2, the chunk is full of the
+        fill value and no file was made (unless ``write_empty``); 0, it is the caller's to do, and everything is as
+        before: the file that is there is locked (``flock``), may not be replaced, or is no file, or a call of the
+        system failed.
 
-        With ``shards``, a file for each shard instead: shard ``i`` is the jobs ``bounds[i]`` to ``bounds[i + 1]``
-        (exclusive), its chunks in this order. ``shards`` are the int64 arrays ``bounds`` and ``rows`` (for each job its
-        row in the index of its shard), the number of rows of an index, whether it lies in front of the chunks, and
-        whether a checksum is behind it; it is of little-endian words. Numbers of failures are those of shards.
+        With ``shard``, a file for each shard instead: its chunks are all combinations of the rows of each axis, from
+        the first to the second that its part names (exclusive). ``shard`` is the number of rows of an index, whether it
+        lies in front of the chunks, whether a checksum is behind it (it is of little-endian words), for each axis what
+        each row adds to the row of the chunk in the index (int64), and for each row of the index when its chunk comes
+        (int64; ``None``: in C order). Numbers of failures are those of shards.
 
         Chunks of a shard go to its file as they are encoded: all by one thread; or, ``one_by_one``, all threads work
         for one shard, and what a handler of signals raises is raised meanwhile: shards that are done by then stay.
@@ -188,16 +196,16 @@ class Pipeline:
     def change_files(
         self,
         values: Buffer,
-        jobs: Buffer,
+        parts: Buffer,
         axes: Sequence[tuple[Any, ...]],
         *,
         write_empty: bool,
         threads: int,
-        files: Sequence[tuple[int, bytes, bytes, bytes, bool]],
+        files: NewFiles,
         most: int,
-        shards: tuple[Buffer, Buffer, int, bool, bool] | None = None,
+        shard: tuple[int, bool, bool, Sequence[Buffer], Buffer | None] | None = None,
     ) -> tuple[list[tuple[int | None, tuple[int, int, int, int], bytes, bytes] | None], list[tuple[int, str]]]:
-        """As :meth:`encode_to_files`, where files keep what is stored and not named by the jobs; and the failures.
+        """As :meth:`encode_to_files`, where files keep what is stored and not named by the parts; and the failures.
 
         That is the other elements of chunks, and the other chunks of shards. Nothing is known to be stored of more than
         ``most`` bytes in one chunk: otherwise, where an index or a chunk that is changed in part is damaged, where
@@ -215,7 +223,7 @@ class Pipeline:
         *,
         write_empty: bool,
         threads: int,
-        files: Sequence[tuple[int, bytes, bytes, bytes, bool]],
+        files: NewFiles,
         most: int,
         shard: tuple[int, bool, bool] | None = None,
     ) -> list[tuple[int | None, tuple[int, int, int, int], bytes, bytes] | None]:
@@ -246,6 +254,18 @@ def locate_block(
 
     Grid coordinates of the object, row of the chunk in its index, first element of the block in the chunk. Numbers that
     are no grid raise :class:`ValueError`.
+    """
+
+def open_new_files(
+    base: int, keys: Sequence[str], only_new: Sequence[bool], beside: tuple[bytes, bytes, bytes], number: int
+) -> NewFiles | None:
+    """Open the directories of ``keys`` below the open directory ``base``, and make those that are missing.
+
+    ``only_new``: of each whether its file may not be replaced; empty: all may be. ``beside``: names of files until they
+    are whole are the first of these, 16 digits and the last; a file called the second, its own name and the last goes
+    when the file is replaced. ``number``: where the digits begin, which no other call may use. ``None`` where a key has
+    an empty part, ``.``, ``..`` or a name of that kind, or where a link or a file is in the place of a directory.
+    Raises ``OSError``.
     """
 
 def make_files(files: Sequence[tuple[int, bytes]], contents: Sequence[Buffer], threads: int) -> list[tuple[int, int]]:

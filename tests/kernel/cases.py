@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.gzip import GzipCodec
 from zardine.codecs.zstd import ZstdCodec
 from zardine.errors import ChunkDecodeError
+from zardine.kernel import KERNEL
 
 Step = tuple[Any, ...]
 
@@ -264,3 +268,22 @@ def smooth(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.n
 def gzip_member(data: bytes) -> bytes:
     """One gzip member."""
     return zlib.compress(data, 6, 31)
+
+
+NAMES = b".own-", b".own-edit-", b".end"
+
+
+@contextmanager
+def opened(path: Path, *keys: str, only_new: Any = ()) -> Iterator[Any]:
+    """Give where files go below ``path``, as the kernel takes it."""
+    assert KERNEL is not None
+    base = os.open(path, os.O_RDONLY)
+    try:
+        files = KERNEL.open_new_files(base, keys, only_new, NAMES, 0)
+    finally:
+        os.close(base)
+    try:
+        yield files
+    finally:
+        if files is not None:
+            files.close()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .cases import NUMBERS, Format, any_format, opaque, smooth
+from .cases import NUMBERS, Format, any_format, opaque, opened, smooth
 
 pytest.importorskip("zardine._kernel")
 
@@ -20,14 +20,14 @@ def _change(
     values: np.ndarray[Any, Any],
     grid: Any,
     first: tuple[int, ...],
-    names: list[bytes],
-    directory: int,
+    names: list[str],
+    path: Path,
     shard: Any = None,
 ) -> list[Any]:
-    files = [(directory, name, name + b".tmp", name + b".rec", False) for name in names]
-    changed: list[Any] = fmt.pipeline().change_box(
-        opaque(values), grid, first, write_empty=True, threads=2, files=files, most=10**6, shard=shard
-    )
+    with opened(path, *names) as files:
+        changed: list[Any] = fmt.pipeline().change_box(
+            opaque(values), grid, first, write_empty=True, threads=2, files=files, most=10**6, shard=shard
+        )
     for each in changed:
         if each is not None and each[0] is not None:
             os.close(each[0])
@@ -44,20 +44,16 @@ def test_like_numpy(seed: int, tmp_path: Path) -> None:
     shape = tuple(np.multiply(chunk, counts).tolist())
     expected = np.empty(shape, fmt.dtype)
     expected[...] = fmt.fill_array
-    directory = os.open(tmp_path, os.O_RDONLY)
-    try:
-        for _ in range(6):
-            first = tuple(int(rng.integers(n)) for n in shape)
-            stops = [int(rng.integers(start, n)) + 1 for start, n in zip(first, shape, strict=True)]
-            box = tuple(slice(*each) for each in zip(first, stops, strict=True))
-            values = smooth(rng, expected[box].shape, fmt.dtype)
-            ranges = [range(low // c, (high - 1) // c + 1) for low, high, c in zip(first, stops, chunk, strict=True)]
-            names = [str(at).encode() for at in product(*ranges)]
-            grid = (chunk, (1,) * ndim, (0,) * ndim)
-            assert None not in _change(fmt, values, grid, first, names, directory)
-            expected[box] = values
-    finally:
-        os.close(directory)
+    for _ in range(6):
+        first = tuple(int(rng.integers(n)) for n in shape)
+        stops = [int(rng.integers(start, n)) + 1 for start, n in zip(first, shape, strict=True)]
+        box = tuple(slice(*each) for each in zip(first, stops, strict=True))
+        values = smooth(rng, expected[box].shape, fmt.dtype)
+        ranges = [range(low // c, (high - 1) // c + 1) for low, high, c in zip(first, stops, chunk, strict=True)]
+        names = [str(at) for at in product(*ranges)]
+        grid = (chunk, (1,) * ndim, (0,) * ndim)
+        assert None not in _change(fmt, values, grid, first, names, tmp_path)
+        expected[box] = values
     for at in product(*map(range, counts)):
         part = tuple(slice(i * c, (i + 1) * c) for i, c in zip(at, chunk, strict=True))
         path, found = tmp_path / str(at), np.empty(chunk, fmt.dtype)
@@ -72,7 +68,6 @@ def test_any_number(tmp_path: Path) -> None:
     """Whatever the numbers are: an answer, or a ``ValueError``."""
     rng = np.random.default_rng(2)
     fmt = Format("<u2", (0, 1), fill=7)
-    directory = os.open(tmp_path, os.O_RDONLY)
     done = 0
     for _ in range(2000):
         grid: list[list[int]] = [[4, 4], [2, 1], [1, 0]]
@@ -90,7 +85,7 @@ def test_any_number(tmp_path: Path) -> None:
             values = np.broadcast_to(np.uint16(1), (int(rng.choice([0, 1, 9, 2**40])), int(rng.choice([0, 4, 2**20]))))
         elif case == 4:
             grid[1][0], values = 2**50, np.broadcast_to(np.uint16(1), (2**40, 4))
-        names = [b"a", b"b"][: int(rng.integers(3))]
+        names = ["a", "b"][: int(rng.integers(3))]
         try:
             changed = _change(
                 fmt,
@@ -98,12 +93,11 @@ def test_any_number(tmp_path: Path) -> None:
                 tuple(map(tuple, grid)),
                 tuple(first),
                 names,
-                directory,
+                tmp_path,
                 tuple(shard) if case != 5 else None,
             )
             done += None not in changed
         except (ValueError, OverflowError):
             pass
-    os.close(directory)
     assert done > 100
-    assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".end")]

@@ -9,85 +9,115 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .cases import CRC, Format
+from .cases import CRC, NAMES, Format, opened
 
-pytest.importorskip("zardine._kernel")
+KERNEL = pytest.importorskip("zardine._kernel")
 
 AXES = [("s", *(np.array(each, np.int64) for each in ([4, 4], [0, 0], [4, 4], [0, 4])), 1)]
-JOBS = np.array([[0], [1]], np.int64)
+PARTS = np.array([[0, 1], [1, 2]], np.int64)
 
 
-def put(files: Any, *, jobs: Any = JOBS, axes: Any = AXES, shards: Any = None) -> Any:
+def put(path: Path, *keys: str, only_new: Any = (), parts: Any = PARTS, shard: Any = None) -> Any:
     """Put two chunks, of which the second is full of the fill value."""
     values = np.array([1, 2, 3, 4, 0, 0, 0, 0], "i2").view("V2")
     pipeline = Format("V2", (0,), [CRC], fill=b"\0\0").pipeline()
-    return pipeline.encode_to_files(values, jobs, axes, write_empty=False, threads=2, files=files, shards=shards)
+    with opened(path, *keys, only_new=only_new) as files:
+        return pipeline.encode_to_files(values, parts, AXES, write_empty=False, threads=2, files=files, shard=shard)
 
 
 def test_what_becomes_of_each(tmp_path: Path) -> None:
-    directory = os.open(tmp_path, os.O_RDONLY)
-    try:
-        names = [(directory, b"a", b"a.tmp", b"a.rec", False), (directory, b"b", b"b.tmp", b"b.rec", False)]
-        assert put(names) == (b"\1\2", [])
-        assert (tmp_path / "a").read_bytes()[:8] == np.array([1, 2, 3, 4], "i2").tobytes()
-        assert put([(directory, b"a", b"a.tmp", b"a.rec", True), names[1]]) == (b"\0\2", [])
-        assert put([(directory, b"x/a", b"a.tmp", b"a.rec", False), names[1]]) == (b"\0\2", [])
-        assert os.listdir(tmp_path) == ["a"]
-    finally:
-        os.close(directory)
-    for number in (-1, -100, 2**31 - 1):  # no descriptors (-100: the working directory, where the names are wrong)
-        assert put([(number, b"", b"", b"", False)] * 2) == (b"\0\2", [])
+    assert put(tmp_path, "a", "b") == (b"\1\2", [])
+    assert (tmp_path / "a").read_bytes()[:8] == np.array([1, 2, 3, 4], "i2").tobytes()
+    assert put(tmp_path, "a", "c/b", only_new=[True, False]) == (b"\0\2", [])
+    assert put(tmp_path, "c/d/a", "c/e/b") == (b"\1\2", [])
+    assert sorted(os.listdir(tmp_path)) == ["a", "c"]
+    assert os.listdir(tmp_path / "c") == ["d"]
 
 
-def test_what_does_not_fit_is_refused() -> None:
-    good = (-1, b"a", b"b", b"c", False)
-    for files in [[good], [good] * 3, [(-1, b"a\0", b"b", b"c", False)] * 2]:
-        with pytest.raises(ValueError, match=r"files for|zero byte"):
-            put(files)
-    with pytest.raises((TypeError, ValueError)):
-        put([(-1, b"a", b"b")] * 2)
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    for keys in [["a"], ["a", "b", "c"]]:
+        with pytest.raises(ValueError, match="parts"):
+            put(tmp_path, *keys)
     with pytest.raises(ValueError, match="name row"):
-        put([good] * 2, jobs=JOBS + 7)
+        put(tmp_path, "a", "b", parts=PARTS + 7)
+    with pytest.raises(ValueError, match="files for"):
+        put(tmp_path, "a", "b", parts=np.array([[0, 2], [1, 2]]))
+    with pytest.raises(ValueError, match="answers for 2 keys"):
+        put(tmp_path, "a", "b", only_new=[True])
+    with opened(tmp_path, "a", "b") as files:
+        files.close()
+        files.close()
+        pipeline = Format("V2", (0,), [CRC], fill=b"\0\0").pipeline()
+        values = np.zeros(8, "V2")
+        with pytest.raises(ValueError, match="closed"):
+            pipeline.encode_to_files(values, PARTS, AXES, write_empty=False, threads=2, files=files)
+    with pytest.raises(OSError, match="descriptor"):
+        KERNEL.open_new_files(-1, ["a"], (), NAMES, 0)
+    assert os.listdir(tmp_path) == []
+
+
+def test_only_the_usual_case_is_done(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "file").touch()
+    for key in [
+        "",
+        "/a",
+        "a/",
+        "a//b",
+        "../a",
+        "a/..",
+        "./a",
+        "a\0",
+        ".own-1.end",
+        "a/.own-1.end/b",
+        "link/a",
+        "file/a",
+    ]:
+        with opened(tmp_path, "new/a", key) as files:
+            assert files is None, key
+    with pytest.raises(OSError, match="too long"):
+        KERNEL.open_new_files(os.open(tmp_path, os.O_RDONLY), ["a" * 300 + "/b"], (), NAMES, 0)
+    assert sorted(os.listdir(tmp_path)) == ["file", "link"]
 
 
 def test_a_shard_is_its_chunks_and_its_index(tmp_path: Path) -> None:
-    directory = os.open(tmp_path, os.O_RDONLY)
-    bounds, rows = np.array([0, 2]), np.array([2, 0])
-    try:
-        file = (directory, b"a", b"a.tmp", b"a.rec", False)
-        assert put([file], shards=(bounds, rows, 3, False, False)) == (b"\1", [])
-        data = (tmp_path / "a").read_bytes()
-        assert data[:8] == np.array([1, 2, 3, 4], "i2").tobytes()
-        assert np.frombuffer(data[12:], "<i8").tolist() == [-1, -1, -1, -1, 0, 12]
-        empty = put([file, file], shards=(np.array([0, 0, 2]), rows, 3, True, True))
-        assert empty == (b"\2\1", [])
-        assert len((tmp_path / "a").read_bytes()) == 52 + 12
-        assert os.listdir(tmp_path) == ["a"]
-        for wrong in [
-            (bounds, rows, 2, False, False),
-            (bounds + 1, rows, 3, False, False),
-            (bounds, rows - 1, 3, False, False),
-            (bounds[:1], rows, 3, False, False),
-            (bounds, rows[:1], 3, False, False),
-            (np.array([0, 2, 2]), rows, 3, False, False),
-            (bounds.astype("i4"), rows, 3, False, False),
-            (bounds, rows, 2**62, False, False),
-            (bounds, rows, 3, False),
-        ]:
-            with pytest.raises(ValueError, match=r"bounds|rows|files for|int64|member|negative"):
-                put([file], shards=wrong)
-    finally:
-        os.close(directory)
+    both, places = np.array([[0, 2]]), [np.array([2, 0])]
+    assert put(tmp_path, "a", parts=both, shard=(3, False, False, places, None)) == (b"\1", [])
+    data = (tmp_path / "a").read_bytes()
+    assert data[:8] == np.array([1, 2, 3, 4], "i2").tobytes()
+    assert np.frombuffer(data[12:], "<i8").tolist() == [-1, -1, -1, -1, 0, 12]
+    ranks = np.array([1, 0, 0])
+    parts = np.array([[0, 0], [0, 2]])
+    assert put(tmp_path, "b", "a", parts=parts, shard=(3, True, True, places, ranks)) == (b"\2\1", [])
+    assert len((tmp_path / "a").read_bytes()) == 52 + 12
+    assert os.listdir(tmp_path) == ["a"]
+    for wrong in [
+        (2, False, False, places, None),
+        (3, False, False, [places[0] - 1], None),
+        (3, False, False, [places[0][:1]], None),
+        (3, False, False, [], None),
+        (3, False, False, [places[0].astype("i4")], None),
+        (3, False, False, places, ranks[:1]),
+        (2**62, False, False, places, None),
+        (3, False, False, places),
+    ]:
+        with pytest.raises(ValueError, match=r"rows|places|row|int64|member|negative"):
+            put(tmp_path, "a", parts=both, shard=wrong)
+    for wrong_parts in [[[0, 3]], [[-1, 1]], [[1, 0]], [[0, 1], [1, 2]], [[0]]]:
+        with pytest.raises(ValueError, match=r"rows|parts"):
+            put(tmp_path, "a", parts=np.array(wrong_parts), shard=(3, False, False, places, None))
 
 
-def change(files: Any, *, first: int = 1, most: int = 100, shards: Any = None) -> Any:
+def change(path: Path, *keys: str, first: int = 1, most: int = 100, shard: Any = None) -> Any:
     """Put two elements into each of two chunks of four."""
     axes = [("s", *(np.array(each, np.int64) for each in ([4, 4], [first, first], [2, 2], [0, 2])), 1)]
     values = np.array([1, 2, 3, 4], "i2").view("V2")
     pipeline = Format("V2", (0,), [CRC], fill=b"\0\0").pipeline()
-    return pipeline.change_files(
-        values, JOBS, axes, write_empty=False, threads=2, files=files, most=most, shards=shards
-    )
+    parts = PARTS if shard is None else np.array([[0, 2]])
+    with opened(path, *keys) as files:
+        return pipeline.change_files(
+            values, parts, axes, write_empty=False, threads=2, files=files, most=most, shard=shard
+        )
 
 
 def _close(changed: list[Any]) -> None:
@@ -97,63 +127,53 @@ def _close(changed: list[Any]) -> None:
 
 
 def test_files_that_are_changed_keep_the_rest(tmp_path: Path) -> None:
-    directory = os.open(tmp_path, os.O_RDONLY)
-    names = [(directory, b"a", b"a.tmp", b"a.rec", False), (directory, b"b", b"b.tmp", b"b.rec", False)]
-    try:
-        made, failed = change(names)
-        assert failed == []
-        for number, (old, status, *columns) in enumerate(made):
-            now = (tmp_path / "ab"[number]).stat()
-            assert status == (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-            assert (old, columns) == (None, [b"", b""])
-        changed, failed = change(names, first=0)
-        assert [each[0] is not None for each in changed] == [True, True]
-        _close(changed)
-        assert np.frombuffer((tmp_path / "b").read_bytes()[:8], "i2").tolist() == [3, 4, 4, 0]
-        assert change(names, most=11) == ([None, None], [])  # of twelve bytes
-        data = bytearray((tmp_path / "b").read_bytes())
-        data[0] ^= 1
-        (tmp_path / "b").write_bytes(data)
-        changed, failed = change(names)
-        assert [each is None for each in changed] == [False, True]
-        assert [number for number, _ in failed] == [1]
-        assert (tmp_path / "b").read_bytes() == data
-        _close(changed)
-        (tmp_path / "a.rec").touch()
-        assert change(names)[0] == [None, None]
-        assert sorted(os.listdir(tmp_path)) == ["a", "a.rec", "b"]
-    finally:
-        os.close(directory)
-    for number in (-1, -100, 2**31 - 1):
-        assert change([(number, b"", b"", b"", False)] * 2) == ([None, None], [])
+    names = "a", "b"
+    made, failed = change(tmp_path, *names)
+    assert failed == []
+    for number, (old, status, *columns) in enumerate(made):
+        now = (tmp_path / "ab"[number]).stat()
+        assert status == (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        assert (old, columns) == (None, [b"", b""])
+    changed, failed = change(tmp_path, *names, first=0)
+    assert [each[0] is not None for each in changed] == [True, True]
+    _close(changed)
+    assert np.frombuffer((tmp_path / "b").read_bytes()[:8], "i2").tolist() == [3, 4, 4, 0]
+    assert change(tmp_path, *names, most=11) == ([None, None], [])  # of twelve bytes
+    data = bytearray((tmp_path / "b").read_bytes())
+    data[0] ^= 1
+    (tmp_path / "b").write_bytes(data)
+    changed, failed = change(tmp_path, *names)
+    assert [each is None for each in changed] == [False, True]
+    assert [number for number, _ in failed] == [1]
+    assert (tmp_path / "b").read_bytes() == data
+    _close(changed)
+    (tmp_path / ".own-edit-a.end").touch()
+    assert change(tmp_path, *names)[0] == [None, None]
+    assert sorted(os.listdir(tmp_path)) == [".own-edit-a.end", "a", "b"]
 
 
 def test_shards_that_are_changed_keep_the_rest(tmp_path: Path) -> None:
-    directory = os.open(tmp_path, os.O_RDONLY)
-    bounds, rows = np.array([0, 2]), np.array([2, 0])
-    file, path = (directory, b"a", b"a.tmp", b"a.rec", False), tmp_path / "a"
-    try:
-        for first in (0, 2):
-            changed, failed = change([file], first=first, shards=(bounds, rows, 3, False, True))
-            assert failed == []
-            _close(changed)
-        ((_, _, offsets, lengths),) = changed
-        assert np.frombuffer(offsets, np.int64).tolist() == [0, -1, 12]
-        assert np.frombuffer(lengths, np.int64).tolist() == [12, -1, 12]
-        data = path.read_bytes()
-        assert np.frombuffer(data[:8] + data[12:20], "i2").tolist() == [3, 4, 3, 4, 1, 2, 1, 2]
-        assert np.frombuffer(data[24:-4], "<i8").tolist() == [0, 12, -1, -1, 12, 12]
-        for wrong in (data[:-1], data[:30], b"", data[:-5] + b"\7" + data[-4:]):
-            path.write_bytes(wrong)
-            assert change([file], shards=(bounds, rows, 3, False, True)) == ([None], [])
-            assert path.read_bytes() == wrong
-        path.write_bytes(data)
-        assert change([file], most=11, shards=(bounds, rows, 3, False, True)) == ([None], [])
-        assert change([file], shards=(bounds, rows, 4, False, True)) == ([None], [])
-        with pytest.raises(ValueError, match="negative"):
-            change([file], shards=(bounds, rows - 1, 3, False, True))
-        path.unlink()
-        assert change([file], shards=(bounds, rows, 2**57, False, True))[0] == [None]  # no memory for that
-        assert os.listdir(tmp_path) == []
-    finally:
-        os.close(directory)
+    places, path = [np.array([2, 0])], tmp_path / "a"
+    form = (3, False, True, places, None)
+    for first in (0, 2):
+        changed, failed = change(tmp_path, "a", first=first, shard=form)
+        assert failed == []
+        _close(changed)
+    ((_, _, offsets, lengths),) = changed
+    assert np.frombuffer(offsets, np.int64).tolist() == [0, -1, 12]
+    assert np.frombuffer(lengths, np.int64).tolist() == [12, -1, 12]
+    data = path.read_bytes()
+    assert np.frombuffer(data[:8] + data[12:20], "i2").tolist() == [3, 4, 3, 4, 1, 2, 1, 2]
+    assert np.frombuffer(data[24:-4], "<i8").tolist() == [0, 12, -1, -1, 12, 12]
+    for wrong in (data[:-1], data[:30], b"", data[:-5] + b"\7" + data[-4:]):
+        path.write_bytes(wrong)
+        assert change(tmp_path, "a", shard=form) == ([None], [])
+        assert path.read_bytes() == wrong
+    path.write_bytes(data)
+    assert change(tmp_path, "a", most=11, shard=form) == ([None], [])
+    assert change(tmp_path, "a", shard=(4, *form[1:])) == ([None], [])
+    with pytest.raises(ValueError, match="negative"):
+        change(tmp_path, "a", shard=(3, False, True, [places[0] - 1], None))
+    path.unlink()
+    assert change(tmp_path, "a", shard=(2**57, *form[1:]))[0] == [None]  # no memory for that
+    assert os.listdir(tmp_path) == []

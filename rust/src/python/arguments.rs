@@ -2,7 +2,6 @@
 
 use std::ffi::CString;
 use std::ops::Range;
-use std::os::fd::RawFd;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -10,10 +9,9 @@ use pyo3::types::{PyBytes, PyInt, PyMemoryView, PySequence, PyTuple};
 
 use crate::axis_rows::{AxisRows, ListedArrays, StridedArrays};
 use crate::chunk_box::ObjectTable;
-use crate::new_file::NewFile;
+use crate::object_parts::ShardForm;
 use crate::python::buffers::Buffer;
 use crate::readable::{File, Readable};
-use crate::shard_table::ShardTable;
 use crate::sources::Source;
 use crate::steps::{Compressor, Steps, blosc};
 use crate::stored_files::StoredFiles;
@@ -200,25 +198,18 @@ impl<'py> Tables<'py> {
     }
 }
 
-/// Files to be made.
-pub fn new_files(list: &Bound<'_, PySequence>) -> PyResult<Vec<NewFile>> {
-    let name = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| invalid("a name with a zero byte"));
-    let mut files = Vec::new();
-    for each in list.try_iter()? {
-        let (directory, own, temporary, record, only_new): (RawFd, Vec<u8>, Vec<u8>, Vec<u8>, bool) =
-            each?.extract()?;
-        let (own, temporary, record) = (name(own)?, name(temporary)?, name(record)?);
-        files.push(NewFile { directory, name: own, temporary, record, only_new });
-    }
-    Ok(files)
-}
-
-/// Which of so many jobs make up which shard: bounds, rows, count of rows, whether the index comes first, has a checksum.
-pub fn shard_table(shards: &Bound<'_, PyTuple>, jobs: usize) -> PyResult<ShardTable> {
-    expect_length(shards, 5)?;
-    let numbers = |at: usize| Buffer::of(&shards.get_item(at)?, false)?.copied_integers();
-    let form = (shards.get_item(3)?.extract()?, shards.get_item(4)?.extract()?);
-    ShardTable::new(&numbers(0)?, &numbers(1)?, shards.get_item(2)?.extract()?, form, jobs).map_err(invalid)
+/// What parts are that are shards: rows of an index, whether it comes first and has a checksum, places, and ranks.
+pub fn shard_form(form: &Bound<'_, PyTuple>) -> PyResult<ShardForm> {
+    expect_length(form, 5)?;
+    let integers = |each: &Bound<'_, PyAny>| Buffer::of(each, false)?.copied_integers();
+    let ranks = form.get_item(4)?;
+    Ok(ShardForm {
+        count: form.get_item(0)?.extract()?,
+        index_at_start: form.get_item(1)?.extract()?,
+        has_checksum: form.get_item(2)?.extract()?,
+        places: form.get_item(3)?.try_iter()?.map(|each| integers(&each?)).collect::<PyResult<_>>()?,
+        ranks: if ranks.is_none() { None } else { Some(integers(&ranks)?) },
+    })
 }
 
 /// The axes of a selection of an array of `shape`; only the rows `used` of each.

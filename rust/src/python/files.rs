@@ -1,10 +1,11 @@
-//! Many small files: see `many_files`. One that is read whole: see `stored_files`.
+//! Many small files: see `many_files`; those that values are put into: `new_files`. One that is read whole: `stored_files`.
 
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -14,11 +15,53 @@ use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::guarded;
 use crate::many_files::{self, Place};
+use crate::new_files::{NamesBeside, NewFiles};
 use crate::stored_files;
 
 /// Bytes of a file, unless these were too many; its inode, size, and times of change (of the content, and at all);
 /// whether nothing was there of what was looked for then.
 type Whole<'py> = (Option<Bound<'py, PyBytes>>, u64, u64, i64, i64, bool);
+
+/// Where values go that are files. Closed, it has none.
+#[pyclass(frozen, module = "zardine._kernel", name = "NewFiles")]
+pub struct PyNewFiles(Mutex<Option<Arc<NewFiles>>>);
+
+#[pymethods]
+impl PyNewFiles {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let taken = self.lock().take();
+        guarded(py, || drop(taken))
+    }
+}
+
+impl PyNewFiles {
+    pub fn open_files(&self) -> PyResult<Arc<NewFiles>> {
+        self.lock().clone().ok_or_else(|| invalid("files whose directories are closed"))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<NewFiles>>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[pyfunction]
+pub fn open_new_files(
+    py: Python<'_>,
+    base: RawFd,
+    keys: Vec<OsString>,
+    only_new: Vec<bool>,
+    beside: (Vec<u8>, Vec<u8>, Vec<u8>),
+    number: u64,
+) -> PyResult<Option<PyNewFiles>> {
+    let keys: Vec<Vec<u8>> = keys.into_iter().map(OsStringExt::into_vec).collect();
+    if !only_new.is_empty() && only_new.len() != keys.len() {
+        return Err(invalid(format!("{} answers for {} keys", only_new.len(), keys.len())));
+    }
+    let (start, edit, end) = beside;
+    let names = NamesBeside { start, edit, end, number };
+    let opened = guarded(py, || NewFiles::open(base, &keys, &only_new, &names))??;
+    Ok(opened.map(|files| PyNewFiles(Mutex::new(Some(Arc::new(files))))))
+}
 
 #[pyfunction]
 pub fn read_file<'py>(

@@ -34,10 +34,12 @@ fn version() -> &'static str {
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline_class::PyPipeline>()?;
     module.add_class::<arguments::PyStoredFiles>()?;
+    module.add_class::<files::PyNewFiles>()?;
     module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;
     module.add_function(wrap_pyfunction!(block::block_of_elements, module)?)?;
     module.add_function(wrap_pyfunction!(block::locate_block, module)?)?;
     module.add_function(wrap_pyfunction!(files::make_files, module)?)?;
+    module.add_function(wrap_pyfunction!(files::open_new_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::none_is_there, module)?)?;
     module.add_function(wrap_pyfunction!(files::are_current, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_file, module)?)?;

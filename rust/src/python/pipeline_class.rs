@@ -18,10 +18,12 @@ use crate::decode::Decode;
 use crate::encode::{Changed, Encode, How};
 use crate::job_table::JobTable;
 use crate::new_file::NewFile;
+use crate::object_parts::plan_parts;
 use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
 use crate::python::arguments::{self, Sources, Tables, invalid};
 use crate::python::buffers::Buffer;
+use crate::python::files::PyNewFiles;
 use crate::shard_table::{Entry, ShardTable};
 use crate::{Failure, Reason};
 
@@ -33,6 +35,8 @@ type ChangedFile<'py> = (Option<RawFd>, (u64, u64, i64, i64), Bound<'py, PyBytes
 type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Failures);
 /// Of each axis the length of a chunk, the chunks of an object, and the rows of its index from one to the next.
 type Grid = (Vec<usize>, Vec<usize>, Vec<usize>);
+/// Axes and jobs, and which of these make up which shard.
+type Planned = (Vec<AxisRows>, JobTable, Option<ShardTable>);
 /// Failures as Python has them.
 type Failures = Vec<(usize, String)>;
 
@@ -176,18 +180,18 @@ impl PyPipeline {
     }
 
     /// As `encode`, each chunk, or all of a shard, into a file of its own.
-    #[pyo3(signature = (values, jobs, axes, *, write_empty, threads, files, shards=None, one_by_one=false))]
+    #[pyo3(signature = (values, parts, axes, *, write_empty, threads, files, shard=None, one_by_one=false))]
     #[allow(clippy::too_many_arguments)]
     fn encode_to_files<'py>(
         &self,
         py: Python<'py>,
         values: &Bound<'py, PyAny>,
-        jobs: &Bound<'py, PyAny>,
+        parts: &Bound<'py, PyAny>,
         axes: &Bound<'py, PySequence>,
         write_empty: bool,
         threads: usize,
-        files: &Bound<'py, PySequence>,
-        shards: Option<&Bound<'py, PyTuple>>,
+        files: &Bound<'py, PyNewFiles>,
+        shard: Option<&Bound<'py, PyTuple>>,
         one_by_one: bool,
     ) -> PyResult<(Bound<'py, PyBytes>, Failures)> {
         let how = How { write_empty, threads, head: 0 };
@@ -204,7 +208,8 @@ impl PyPipeline {
             Some(shards) if one_by_one => call.run_into_one_by_one(files, shards, go_on),
             _ => call.run_into(files, shards),
         };
-        let (puts, failures) = self.for_files(py, (values, jobs, axes), how, files, shards, work)?;
+        let plan = |shape: &[usize], objects| planned(parts, axes, shape, objects, shard);
+        let (puts, failures) = self.for_files(py, (values, axes.len()?), how, files, plan, work)?;
         if let Some(raised) = signal.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
             return Err(raised);
         }
@@ -212,25 +217,26 @@ impl PyPipeline {
         Ok((PyBytes::new(py, &puts), noticed(failures)?))
     }
 
-    /// As `encode_to_files`, where files keep what is stored and not named by the jobs.
-    #[pyo3(signature = (values, jobs, axes, *, write_empty, threads, files, most, shards=None))]
+    /// As `encode_to_files`, where files keep what is stored and not named by the parts.
+    #[pyo3(signature = (values, parts, axes, *, write_empty, threads, files, most, shard=None))]
     #[allow(clippy::too_many_arguments)]
     fn change_files<'py>(
         &self,
         py: Python<'py>,
         values: &Bound<'py, PyAny>,
-        jobs: &Bound<'py, PyAny>,
+        parts: &Bound<'py, PyAny>,
         axes: &Bound<'py, PySequence>,
         write_empty: bool,
         threads: usize,
-        files: &Bound<'py, PySequence>,
+        files: &Bound<'py, PyNewFiles>,
         most: u64,
-        shards: Option<&Bound<'py, PyTuple>>,
+        shard: Option<&Bound<'py, PyTuple>>,
     ) -> PyResult<(Vec<Option<ChangedFile<'py>>>, Failures)> {
         let how = How { write_empty, threads, head: 0 };
         let work =
             |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| call.run_changes(files, shards, most);
-        let (changed, failures) = self.for_files(py, (values, jobs, axes), how, files, shards, work)?;
+        let plan = |shape: &[usize], objects| planned(parts, axes, shape, objects, shard);
+        let (changed, failures) = self.for_files(py, (values, axes.len()?), how, files, plan, work)?;
         Ok((told(py, changed)?, noticed(failures)?))
     }
 
@@ -245,27 +251,22 @@ impl PyPipeline {
         first: Vec<usize>,
         write_empty: bool,
         threads: usize,
-        files: &Bound<'py, PySequence>,
+        files: &Bound<'py, PyNewFiles>,
         most: u64,
         shard: Option<(usize, bool, bool)>,
     ) -> PyResult<Vec<Option<ChangedFile<'py>>>> {
-        let pipeline = &self.0;
-        let ndim = self.ndim(first.len())?;
-        let values = Buffer::of(values, false)?;
-        let memory = values.strided(pipeline.item(), ndim)?;
-        let files = arguments::new_files(files)?;
-        let axes = box_axes(&grid, &first, memory.shape())?;
-        let NewBox { axes, jobs, bounds, rows } = plan_new_box(&axes, files.len()).map_err(invalid)?;
-        let table = |(count, at_start, has_checksum)| {
-            ShardTable::new(&bounds, &rows, count, (at_start, has_checksum), rows.len()).map_err(invalid)
+        let plan = |shape: &[usize], objects| {
+            let axes = box_axes(&grid, &first, shape)?;
+            let NewBox { axes, jobs, bounds, rows } = plan_new_box(&axes, objects).map_err(invalid)?;
+            let table = |(count, at_start, has_checksum)| {
+                ShardTable::new(&bounds, &rows, count, (at_start, has_checksum), rows.len()).map_err(invalid)
+            };
+            Ok((axes, jobs, shard.map(table).transpose()?))
         };
-        let shards = shard.map(table).transpose()?;
-        if shards.is_none() && jobs.len() != files.len() {
-            return Err(invalid(format!("{} files for {} chunks", files.len(), jobs.len())));
-        }
         let how = How { write_empty, threads, head: 0 };
-        let call = Encode::new(pipeline, &[], &memory, &jobs, &axes, how).map_err(invalid)?;
-        let (changed, failures) = guarded(py, || call.run_changes(&files, shards.as_ref(), most))?;
+        let work =
+            |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| call.run_changes(files, shards, most);
+        let (changed, failures) = self.for_files(py, (values, first.len()), how, files, plan, work)?;
         noticed(failures)?;
         told(py, changed)
     }
@@ -324,30 +325,30 @@ impl PyPipeline {
 }
 
 impl PyPipeline {
-    /// Do `work` with a call for chunks, or all of shards, that go into files.
+    /// Do `work` with a call for chunks, or all of shards, that go into files, as `plan` has it for values of a shape and so
+    /// many files.
     fn for_files<'py, T: Send>(
         &self,
         py: Python<'py>,
-        (values, jobs, axes): (&Bound<'py, PyAny>, &Bound<'py, PyAny>, &Bound<'py, PySequence>),
+        (values, ndim): (&Bound<'py, PyAny>, usize),
         how: How,
-        files: &Bound<'py, PySequence>,
-        shards: Option<&Bound<'py, PyTuple>>,
+        files: &Bound<'py, PyNewFiles>,
+        plan: impl FnOnce(&[usize], usize) -> PyResult<Planned>,
         work: impl FnOnce(&Encode, &[NewFile], Option<&ShardTable>) -> T + Send,
     ) -> PyResult<T> {
         let pipeline = &self.0;
-        let ndim = self.ndim(axes.len()?)?;
+        let ndim = self.ndim(ndim)?;
         let values = Buffer::of(values, false)?;
         let memory = values.strided(pipeline.item(), ndim)?;
-        let files = arguments::new_files(files)?;
-        let jobs = if ndim == 0 { JobTable::empty_rows(files.len()) } else { job_table(jobs, 0, ndim)? };
-        let shards = shards.map(|shards| arguments::shard_table(shards, jobs.len())).transpose()?;
+        let opened = files.get().open_files()?;
+        let files = opened.files();
+        let (axes, jobs, shards) = plan(memory.shape(), files.len())?;
         let (count, what) = shards.as_ref().map_or((jobs.len(), "chunks"), |shards| (shards.shards(), "shards"));
         if count != files.len() {
             return Err(invalid(format!("{} files for {count} {what}", files.len())));
         }
-        let axes = arguments::axes(axes, jobs.used_rows(), memory.shape())?;
         let call = Encode::new(pipeline, &[], &memory, &jobs, &axes, how).map_err(invalid)?;
-        guarded(py, || work(&call, &files, shards.as_ref()))
+        guarded(py, || work(&call, files, shards.as_ref()))
     }
 
     fn ndim(&self, ndim: usize) -> PyResult<usize> {
@@ -366,6 +367,20 @@ fn told<'py>(py: Python<'py>, changed: Vec<Option<Changed>>) -> PyResult<Vec<Opt
         Ok((old, status, column(|entry| entry.offset)?, column(|entry| entry.length)?))
     };
     changed.into_iter().map(|changed| changed.map(each).transpose()).collect()
+}
+
+/// What `parts` of a selection of values of `shape` are, as many as there are `objects`, `shard` if these are shards.
+fn planned(
+    parts: &Bound<'_, PyAny>,
+    axes: &Bound<'_, PySequence>,
+    shape: &[usize],
+    objects: usize,
+    shard: Option<&Bound<'_, PyTuple>>,
+) -> PyResult<Planned> {
+    let form = shard.map(arguments::shard_form).transpose()?;
+    let parts = Buffer::of(parts, false)?.copied_integers()?;
+    let (jobs, shards) = plan_parts(&parts, shape.len(), objects, form.as_ref()).map_err(invalid)?;
+    Ok((arguments::axes(axes, jobs.used_rows(), shape)?, jobs, shards))
 }
 
 /// The axes of a box of elements of `shape` that begins at `first`.

@@ -107,7 +107,7 @@ class Axis:
     @property
     def longest(self) -> int:
         """The most elements that a chunk has, those beyond the end included; 1 where there are no chunks."""
-        return max((size for size, _ in self.runs), default=1)
+        return self.runs[0][0] if len(self.runs) == 1 else max((size for size, _ in self.runs), default=1)
 
     def together(self, number: int) -> Axis:
         """The axis in which ``number`` chunks at a time are one; the last may be fewer."""

@@ -63,10 +63,10 @@ def _may_settle(change: Change | PendingChange) -> bool:
     axes = zip(layout.grids.storage, change.part.object, strict=True)
     if not any(axis.is_cut(coordinate) for axis, coordinate in axes):
         return False
-    replaces_all_valid = change.replaces_all_valid()
-    if bool(replaces_all_valid.all()) and len(replaces_all_valid) == layout.chunks_in_array(change.part.object):
+    if change.covers_all() and change.part.count == layout.chunks_in_array(change.part.object):
         return True
-    return change.handle.store.has_cheap_looks and bool((replaces_all_valid & ~change.needs_no_read()).any())
+    some = change.handle.store.has_cheap_looks
+    return some and bool((change.replaces_all_valid() & ~change.needs_no_read()).any())
 
 
 __all__ = ["settle"]

@@ -182,6 +182,10 @@ class Change:
         covered = self.part.covered()
         return covered if self.fields is None else np.zeros_like(covered)
 
+    def covers_all(self) -> bool:
+        """Whether :meth:`replaces_all_valid` tells it of every chunk."""
+        return self.fields is None and self.part.is_covered()
+
     def encode(self, i: int, old: BytesLike | None, covered: bool) -> BytesLike | None:
         """Chunk ``i`` with the new values in it, encoded; ``None`` if it is to be left out as empty."""
         handle, part = self.handle, self.part
@@ -291,6 +295,10 @@ class PendingChange:
         """Which chunks may be damaged, since all of their elements that lie in the array get new values."""
         chunks = self.handle.layout.grids.chunks
         return np.array([held.covers(held.inside(chunks)) for held in self.part.chunks], np.bool_)
+
+    def covers_all(self) -> bool:
+        """Whether :meth:`replaces_all_valid` tells it of every chunk."""
+        return bool(self.replaces_all_valid().all())
 
     def encode(self, i: int, old: BytesLike | None, covered: bool) -> BytesLike | None:
         """Chunk ``i`` with the new values in it, encoded; ``None`` if it is to be left out as empty."""

@@ -19,7 +19,7 @@ from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import Blocks
 from zardine.engine.locate import INDEXES, KnownIndex
 from zardine.engine.read_ahead import window_bytes
-from zardine.engine.whole_chunks import shards_for_kernel
+from zardine.engine.whole_chunks import kernel_form, kernel_parts
 from zardine.indexing.block import BlockPlan
 from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan, ObjectPart, PointPart, PointPlan
 from zardine.settings import thread_count
@@ -77,7 +77,7 @@ def _others(
     settled: dict[str, Settled],
     most: int,
 ) -> Iterator[ObjectPart]:
-    axes, nbytes = plan.kernel_axes(), chunks.nbytes
+    nbytes = chunks.nbytes
     while batch := list(islice(parts, _MOST)):
         wanted: list[tuple[GridPart | BlockPlan, str]] = []
         for part in batch:
@@ -87,36 +87,31 @@ def _others(
             else:
                 yield part
         if wanted:
-            yield from _change(handle, chunks, axes, wanted, values)
+            yield from _change(handle, chunks, plan, wanted, values)
 
 
 def _change(
     handle: ArrayHandle,
     chunks: Blocks,
-    axes: list[Any],
+    plan: GridPlan | BlockPlan,
     wanted: list[tuple[GridPart | BlockPlan, str]],
     values: npt.NDArray[Any],
 ) -> Collection[ObjectPart]:
     """Change these objects, and return those of which that is still to be done."""
     parts = [part for part, _ in wanted]
     shard = handle.layout.uniform_shard
-    if shard is None:
-        jobs, shards = np.concatenate([part.rows() for part in parts]), None
-    else:
-        each = ((part.rows(), part.positions(shard.strides)) for part in parts)
-        jobs, shards = shards_for_kernel(shard, parts, each)
     with handle.store.new_files([key for _, key in wanted], changing=True) as files:
         if files is None:
             return parts
         changed, _ = handle.layout.pipeline.change_files(
             values,
-            jobs,
-            axes,
+            kernel_parts(parts),
+            plan.kernel_axes(),
             write_empty=handle.write_empty_chunks,
             threads=thread_count(),
-            files=[(*file, False) for file in files],
+            files=files,
             most=chunks.chain.most_for_kernel(),
-            shards=shards,
+            shard=None if shard is None else kernel_form(shard, plan),
         )
     shares = zip(wanted, changed, strict=True)
     return [part for (part, key), done in shares if not note_changed(handle, key, done)]

@@ -117,12 +117,12 @@ class ArrayLayout:
     @property
     def chunk_nbytes(self) -> int:
         """Bytes of a decoded chunk; of the largest, where they differ."""
-        return _largest(self.grids.chunks) * self.metadata.dtype.itemsize
+        return prod([axis.longest for axis in self.grids.chunks]) * self.metadata.dtype.itemsize
 
     @property
     def object_nbytes(self) -> int:
         """Bytes of all elements of a stored object; of the largest, where they differ."""
-        return _largest(self.grids.storage) * self.metadata.dtype.itemsize
+        return prod([axis.longest for axis in self.grids.storage]) * self.metadata.dtype.itemsize
 
     def chunks_in_array(self, coordinates: Sequence[int]) -> int:
         """How many chunks of the object at these grid coordinates hold elements of the array."""
@@ -405,10 +405,6 @@ def _chunk_axes(objects: tuple[Axis, ...], sharding: _OpenSharding | None) -> tu
     if sharding is None:
         return objects
     return tuple(Axis.regular(axis.length, n) for axis, n in zip(objects, sharding.chunk_shape, strict=True))
-
-
-def _largest(axes: tuple[Axis, ...]) -> int:
-    return prod(max((size for size, _ in axis.runs), default=1) for axis in axes)
 
 
 def _blocks(shape: tuple[int, ...], encoding: _Encoding, shard: ShardLayout | None) -> Blocks | None:

@@ -7,8 +7,8 @@ other object is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, islice
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -70,9 +70,8 @@ def _others(
     values: npt.NDArray[Any],
     settled: dict[str, Settled],
 ) -> Iterator[ObjectPart]:
-    axes = plan.kernel_axes()
     parts = plan.parts()
-    all_whole = handle.layout.sharding is None and all(axis.whole.all() for axis in plan.axes)
+    all_whole = handle.layout.sharding is None and plan.all_whole
     most = min(_MOST, max(thread_count(), _MOST_BYTES // max(1, handle.layout.object_nbytes)))
     while batch := list(islice(parts, most)):
         wanted: list[_Wanted] = []
@@ -84,7 +83,7 @@ def _others(
                 wanted.append((part, key, is_new))
             else:
                 yield part
-        yield from _put(handle, axes, wanted, values)
+        yield from _put(handle, plan, wanted, values)
 
 
 def _is_whole(handle: ArrayHandle, part: GridPart, *, is_new: bool) -> bool:
@@ -99,66 +98,45 @@ def _is_whole(handle: ArrayHandle, part: GridPart, *, is_new: bool) -> bool:
 
 
 def _put(
-    handle: ArrayHandle, axes: list[Any], wanted: list[_Wanted], values: npt.NDArray[Any]
+    handle: ArrayHandle, plan: GridPlan, wanted: list[_Wanted], values: npt.NDArray[Any]
 ) -> Collection[ObjectPart]:
     """Write these objects, and return those of which that is still to be done."""
     parts = [part for part, _, _ in wanted]
     if not wanted:
         return ()
-    shard = handle.layout.uniform_shard
-    if shard is None:
-        jobs, shards = np.array([part.low for part in parts], np.int64), None
-    else:
-        order = handle.config.chunk_order
-        ranks = chunk_ranks(shard.grid, shard.strides, order) if order in ("f", "morton") else None
-        jobs, shards = shards_for_kernel(shard, parts, _whole_shards(shard, parts, ranks))
-    with handle.store.new_files([key for _, key, _ in wanted]) as files:
+    layout, config = handle.layout, handle.config
+    shard, form = layout.uniform_shard, None
+    if shard is not None:
+        ordered = config.chunk_order in ("f", "morton")
+        form = kernel_form(shard, plan, chunk_ranks(shard.grid, shard.strides, config.chunk_order) if ordered else None)
+    keys, only_new = [key for _, key, _ in wanted], [is_new for _, _, is_new in wanted]
+    with handle.store.new_files(keys, only_new=only_new) as files:
         if files is None:
             return parts
         if shard is not None:
-            for _, key, _ in wanted:
+            for key in keys:
                 INDEXES.drop(handle.cache_space, key)
-        puts, _ = handle.layout.pipeline.encode_to_files(
+        puts, _ = layout.pipeline.encode_to_files(
             values,
-            jobs,
-            axes,
+            kernel_parts(parts),
+            plan.kernel_axes(),
             write_empty=handle.write_empty_chunks,
             threads=thread_count(),
-            files=[(*file, is_new) for file, (_, _, is_new) in zip(files, wanted, strict=True)],
-            shards=shards,
+            files=files,
+            shard=form,
             one_by_one=shard is not None and _one_by_one(handle, len(wanted)),
         )
     return [part for part, put in zip(parts, puts, strict=True) if put != _DONE]
 
 
-def _whole_shards(
-    shard: ShardLayout, parts: Sequence[GridPart], ranks: Ints | None
-) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    """Give the chunks of whole shards, in the order of their ``ranks`` if there are any, and their places."""
-    known: dict[tuple[int, ...], tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
-    for part in parts:
-        found = known.get(part.shape)
-        if found is None:
-            own, places = part.rows() - np.array(part.low, np.int64), part.positions(shard.strides)
-            if ranks is not None:
-                sorting = np.argsort(ranks[places])
-                own, places = own[sorting], places[sorting]
-            found = known[part.shape] = own, places  # as for all that begin a shard, as whole ones do
-        yield found[0] + np.array(part.low, np.int64), found[1]
+def kernel_parts(parts: Sequence[GridPart | BlockPlan]) -> Ints:
+    """Return ``parts`` of one plan as the kernel takes them."""
+    return np.array([part.low + part.high for part in parts], np.int64)
 
 
-def shards_for_kernel(
-    shard: ShardLayout,
-    parts: Sequence[GridPart | BlockPlan],
-    chunks: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]],
-) -> tuple[npt.NDArray[Any], Any]:
-    """Return the ``chunks`` of all parts, each with its chunks and their places in the shard, for the kernel."""
-    jobs, rows = zip(*chunks, strict=True)
-    bounds = np.array([0, *accumulate(part.count for part in parts)], np.int64)
-    form = (shard.count, shard.index_at_start, shard.has_checksum)
-    if len(jobs) == 1:
-        return np.ascontiguousarray(jobs[0]), (bounds, rows[0], *form)
-    return np.ascontiguousarray(np.concatenate(jobs)), (bounds, np.concatenate(rows), *form)
+def kernel_form(shard: ShardLayout, plan: GridPlan | BlockPlan, ranks: Ints | None = None) -> tuple[Any, ...]:
+    """Return what shards are whose chunks are those of parts of ``plan``, written in the order of ``ranks``, if any."""
+    return shard.count, shard.index_at_start, shard.has_checksum, plan.kernel_places(shard.strides), ranks
 
 
-__all__ = ["put_whole_chunks", "shards_for_kernel"]
+__all__ = ["kernel_form", "kernel_parts", "put_whole_chunks"]

@@ -59,7 +59,7 @@ def write_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], *, 
             block.starts,
             write_empty=handle.write_empty_chunks,
             threads=thread_count() if nbytes > _WORTH_THREADS else 1,
-            files=[(*file, False) for file in files],
+            files=files,
             most=chunks.chain.most_for_kernel(),
             shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum),
         )

@@ -65,6 +65,20 @@ class BlockPlan:
             axes.append(("s", row[0:1], row[1:2], row[2:3], row[3:4], 1))
         return axes
 
+    def kernel_places(self, strides: tuple[int, ...]) -> list[Ints]:
+        """Of each axis what its chunk adds to the place in the object's index: all at the first axis."""
+        return [np.array([0 if axis else self.row]) for axis in range(len(self.first))]
+
+    @property
+    def low(self) -> tuple[int, ...]:
+        """The first chunk of the plan along each axis."""
+        return (0,) * len(self.first)
+
+    @property
+    def high(self) -> tuple[int, ...]:
+        """The last one (exclusive)."""
+        return (1,) * len(self.first)
+
     def rows(self) -> Ints:
         """The row of the chunk in the plan of each axis: the only one."""
         return np.zeros((1, len(self.first)), np.int64)
@@ -76,6 +90,10 @@ class BlockPlan:
     def covered(self) -> npt.NDArray[np.bool_]:
         """Whether all elements of the chunk that lie in the array are selected."""
         return np.array([self.counts == self.valid])
+
+    def is_covered(self) -> bool:
+        """Whether all elements of the chunk that lie in the array are selected."""
+        return self.counts == self.valid
 
     def whole(self) -> npt.NDArray[np.bool_]:
         """Whether all elements of the chunk are selected, and none of them lies beyond the array."""

@@ -70,6 +70,10 @@ class _AxisGroups:
     bounds: Ints
     local: Ints
     """Position of each chunk within its object, along this axis."""
+    covered: int
+    """Of so many chunks, the first ones, all elements that lie in the array are selected; mostly that is all."""
+    whole: int
+    """So many of them have no elements beyond the array."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,9 +93,18 @@ class GridPlan:
         """How many stored objects are touched."""
         return prod(len(group.objects) for group in self.groups)
 
+    @property
+    def all_whole(self) -> bool:
+        """Whether of all chunks all elements are selected, and none of them lies beyond the array."""
+        return all(group.whole == len(axis.chunks) for axis, group in zip(self.axes, self.groups, strict=True))
+
     def kernel_axes(self) -> list[tuple[object, ...]]:
         """The axes as plain tuples of arrays, in the form that the native kernel takes."""
         return [axis.kernel_form() for axis in self.axes]
+
+    def kernel_places(self, strides: tuple[int, ...]) -> list[Ints]:
+        """Of each axis what each of its chunks adds to a place in the object's index, as :meth:`GridPart.positions`."""
+        return [group.local * stride for group, stride in zip(self.groups, strides, strict=True)]
 
     def parts(self) -> Iterator[GridPart]:
         """What lies in each object, objects in C order."""
@@ -181,13 +194,13 @@ class GridPart:
 
     def is_covered(self) -> bool:
         """Whether of all chunks all elements that lie in the array are selected."""
-        axes = zip(self.plan.axes, self.low, self.high, strict=True)
-        return all(bool(axis.covered[low:high].all()) for axis, low, high in axes)
+        axes = zip(self.plan.axes, self.plan.groups, self.low, self.high, strict=True)
+        return all(high <= group.covered or bool(axis.covered[low:high].all()) for axis, group, low, high in axes)
 
     def is_whole(self) -> bool:
         """Whether of all chunks all elements are selected, and none of them lies beyond the array."""
-        axes = zip(self.plan.axes, self.low, self.high, strict=True)
-        return all(bool(axis.whole[low:high].all()) for axis, low, high in axes)
+        axes = zip(self.plan.axes, self.plan.groups, self.low, self.high, strict=True)
+        return all(high <= group.whole or bool(axis.whole[low:high].all()) for axis, group, low, high in axes)
 
     def chunk(self, i: int) -> tuple[int, ...]:
         """Grid coordinates of chunk ``i``."""
@@ -297,6 +310,10 @@ class PointPart:
 
     whole = covered
 
+    def is_covered(self) -> bool:
+        """Whether of all chunks all elements are selected: the same."""
+        return bool(self.covered().all())
+
     def chunk(self, i: int) -> tuple[int, ...]:
         """Grid coordinates of chunk ``i``."""
         return tuple(int(axis[self.low + i]) for axis in self.plan.chunks)
@@ -396,24 +413,31 @@ def _plan_pair(grids: TwoGrids, number: int, selection: AxisSelection) -> tuple[
         return known
     chunks, objects = grids.chunks[number], grids.storage[number]
     plan = plan_axis(chunks, selection)
-    pair = plan, _group_axis(plan.chunks, chunks, objects)
+    pair = plan, _group_axis(plan, chunks, objects)
     if isinstance(selection, AxisSlice) and len(plan.chunks) <= _SHORT:
         seen.put(selection, pair, _OF_A_PLAN)
     return pair
 
 
-def _group_axis(planned: Ints, chunks: Axis, objects: Axis) -> _AxisGroups:
+def _group_axis(plan: AxisPlan, chunks: Axis, objects: Axis) -> _AxisGroups:
+    planned, covered, whole = plan.chunks, _count_first(plan.covered), _count_first(plan.whole)
     if chunks == objects:
-        return _AxisGroups(planned, np.arange(len(planned) + 1, dtype=np.int64), np.zeros(len(planned), np.int64))
+        bounds, local = np.arange(len(planned) + 1, dtype=np.int64), np.zeros(len(planned), np.int64)
+        return _AxisGroups(planned, bounds, local, covered, whole)
     if len(planned) == 1 and chunks.is_regular and objects.is_regular:
         number = int(planned[0])
         per_object = objects.runs[0][0] // chunks.runs[0][0]
         row = np.array((number // per_object, number % per_object), np.int64)
-        return _AxisGroups(row[0:1], _ONE_GROUP, row[1:2])
+        return _AxisGroups(row[0:1], _ONE_GROUP, row[1:2], covered, whole)
     object_of, _ = objects.locate(chunks.starts(planned))
     distinct, bounds = group_rows(object_of)
     firsts, _ = chunks.locate(objects.starts(object_of))
-    return _AxisGroups(distinct, bounds, planned - firsts)
+    return _AxisGroups(distinct, bounds, planned - firsts, covered, whole)
+
+
+def _count_first(flags: npt.NDArray[np.bool_]) -> int:
+    """How many flags are set before the first that is not."""
+    return len(flags) if flags.all() else int(flags.argmin())
 
 
 def _changes(columns: list[Ints], count: int) -> npt.NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
@@ -31,6 +31,9 @@ from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
 from zardine.stores.locks import KeyedLock
 from zardine.stores.object_meter import RequestMeter
 from zardine.stores.open_files import EditableFile, FilePart, OpenFile
+
+if TYPE_CHECKING:
+    from zardine._kernel import NewFiles
 
 
 @public("zardine.storage")
@@ -108,17 +111,6 @@ NEAR: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 
 FAR: Final = ReadCost(latency=0.03, bandwidth=5e7)
 """Of object stores far away."""
-
-
-class NewFile(NamedTuple):
-    """Where to put a file that is a value: under a temporary name first, until it is whole."""
-
-    directory: int
-    """Descriptor of the directory, open within the context that gave this."""
-    name: bytes
-    temporary: bytes
-    record: bytes
-    """Name of a file that goes when there is a new value."""
 
 
 class NamedFiles(NamedTuple):
@@ -442,12 +434,13 @@ class Store(ABC):
         return None
 
     def new_files(
-        self, keys: Sequence[str], *, changing: bool = False
-    ) -> AbstractContextManager[Sequence[NewFile] | None]:
+        self, keys: Sequence[str], *, only_new: Sequence[bool] = (), changing: bool = False
+    ) -> AbstractContextManager[NewFiles | None]:
         """A context in which files may be put in the place of the values of ``keys``, as :meth:`set` does it.
 
-        Gives where, for each of them. With ``changing``, the values that are there are read and locked before, as
-        :meth:`edit_file` does it. ``None``: there are no files, or more is to be done than that.
+        Gives where, for each of them, as the kernel takes it. ``only_new``: of each whether none may be replaced; any
+        may, without. With ``changing``, the values that are there are read and locked before, as :meth:`edit_file` does
+        it. ``None``: there are no files, or more is to be done than that.
         """
         return nullcontext(None)
 

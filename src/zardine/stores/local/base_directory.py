@@ -107,37 +107,6 @@ class BaseDirectory:
                 self._make(name, durable)
         raise StoreError(f"cannot make the directory {path!r}: it goes away as often as it is made")
 
-    def open_below(self, name: str, opened: dict[str, int], made: list[str]) -> int:
-        """As :meth:`open`, one of many directories: made where it is missing, and those above it.
-
-        All are among ``opened``, by their names, for the caller to close, and what was made in ``made``.
-        """
-        directory = opened.get(name)
-        if directory is None:
-            directory = opened[name] = self._open_below(name, opened, made)
-        return directory
-
-    def _open_below(self, name: str, opened: dict[str, int], made: list[str]) -> int:
-        above, _, last = name.rpartition("/")
-        if not name or above not in opened:
-            try:
-                return self.open(name)
-            except FileNotFoundError:
-                if not name:
-                    return self.open(name, create=True)
-        directory = self.open_below(above, opened, made)  # which lies in the base, and so does all in it but links
-        try:
-            return os.open(last, _NO_LINK, dir_fd=directory)
-        except FileNotFoundError:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(last, dir_fd=directory)
-                made.append(name)
-        except OSError as error:
-            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-                raise
-            return self.open(name)
-        return os.open(last, _NO_LINK, dir_fd=directory)
-
     def _open_checked(self, path: str) -> int:
         directory = os.open(path, DIRECTORY)
         try:

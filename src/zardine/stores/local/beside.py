@@ -22,15 +22,20 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import google_crc32c
 
 from zardine.buffers import BytesLike
+from zardine.kernel import KERNEL
+
+if TYPE_CHECKING:
+    from zardine._kernel import NewFiles
 
 START: Final = ".zardine-"
 _END: Final = ".tmp"
 _EDIT: Final = f"{START}edit-"
+_NAMES: Final = START.encode(), _EDIT.encode(), _END.encode()
 
 
 def temporary_name() -> str:
@@ -43,15 +48,18 @@ def edit_record_name(name: str) -> str:
     return f"{_EDIT}{name}{_END}"
 
 
-def names_beside(names: Sequence[str]) -> tuple[list[bytes], list[bytes], list[bytes]]:
-    """Return file names as the system has them, of each a new temporary name, and that of its record."""
-    if not names:
-        return [], [], []
-    encoded = os.fsencode("\0".join(names)).split(b"\0")  # all at once; no name has a NUL
-    start, edit, end = START.encode(), _EDIT.encode(), _END.encode()
-    random = os.urandom(8 * len(names)).hex().encode()
-    temporary = [start + random[at : at + 16] + end for at in range(0, len(random), 16)]
-    return encoded, temporary, [edit + name + end for name in encoded]
+def open_new_files(base: int, keys: Sequence[str], only_new: Sequence[bool]) -> NewFiles | None:
+    """Open, or make, where the kernel puts the files of ``keys`` below the open directory ``base``.
+
+    ``None`` where that fails, a key is none, or a link is on the way. ``only_new``: of each whether none is replaced.
+    """
+    assert KERNEL is not None
+    number = int.from_bytes(os.urandom(8))
+    try:
+        files: NewFiles | None = KERNEL.open_new_files(base, keys, only_new, _NAMES, number)
+    except (OSError, ValueError):  # the latter of a name that the system cannot have
+        return None
+    return files
 
 
 def edited_name(name: str) -> str | None:
@@ -256,6 +264,7 @@ __all__ = [
     "edited_name",
     "forget_edit",
     "is_temporary",
+    "open_new_files",
     "record_of",
     "temporary_name",
     "void",

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from zardine.buffers import BytesLike
@@ -24,7 +24,6 @@ from zardine.stores.base import (
     ByteRange,
     Condition,
     NamedFiles,
-    NewFile,
     OpenFile,
     ReadCost,
     Reading,
@@ -36,7 +35,7 @@ from zardine.stores.base import (
 )
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
-from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, names_beside, temporary_name
+from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
 from zardine.stores.locks import DirectoryWriter, FileLock, is_locked, wait_for_writers
 from zardine.stores.open_files import (
     EditableFile,
@@ -56,6 +55,8 @@ from zardine.stores.url_text import is_file_uri, path_of_uri, uri_of_path
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from zardine._kernel import NewFiles
 
 _Found = TypeVar("_Found")
 
@@ -466,41 +467,27 @@ class LocalStore(Store):
     def wait_for_writers(self, prefix: str) -> bool:
         return wait_for_writers(self._base.path_of(check_prefix(prefix)[:-1]))
 
-    @contextmanager
     def new_files(
-        self, keys: Sequence[str], *, changing: bool = False
-    ) -> Generator[Sequence[NewFile] | None, None, None]:
+        self, keys: Sequence[str], *, only_new: Sequence[bool] = (), changing: bool = False
+    ) -> AbstractContextManager[NewFiles | None]:
         self._check_writable()
-        opened: dict[str, int] = {}
-        made: list[str] = []
-        try:
-            yield None if changing and self._sees_changes() else self._new_files(keys, opened, made)
-        finally:
-            for prefix in reversed(made):
-                above, _, name = prefix.rpartition("/")
-                with contextlib.suppress(OSError):  # mostly something was put into it
-                    os.rmdir(name, dir_fd=opened[above])
-            for directory in opened.values():
-                os.close(directory)
+        files = None if changing and self._sees_changes() else self._new_files(keys, only_new)
+        return nullcontext() if files is None else closing(files)
 
-    def _new_files(self, keys: Sequence[str], opened: dict[str, int], made: list[str]) -> Sequence[NewFile] | None:
+    def _new_files(self, keys: Sequence[str], only_new: Sequence[bool]) -> NewFiles | None:
         """Where the files of ``keys`` go; ``None`` where to write one is more than that, or fails."""
-        if type(self).set is not LocalStore.set or self._durable:  # a subclass wants to see what is written
+        if KERNEL is None or type(self).set is not LocalStore.set or self._durable:  # who wants to see what is written
             return None
-        directories, names = [], []
         for key in keys:
-            check_file_key(key)
             self._changes(key)
-            prefix, _, name = key.rpartition("/")
-            try:
-                directories.append(self._base.open_below(prefix, opened, made))
-            except (OSError, InvalidKeyError):  # which `set` puts into words
-                return None
-            names.append(name)
         try:
-            return list(map(NewFile, directories, *names_beside(names)))
-        except ValueError:  # no name that the system can have
+            base = self._base.open("")
+        except (OSError, InvalidKeyError):  # which `set` puts into words, as all else that is wrong
             return None
+        try:
+            return open_new_files(base, keys, only_new)
+        finally:
+            os.close(base)
 
     def _sees_changes(self) -> bool:
         """Whether a subclass wants to see what is read or locked."""
