@@ -50,6 +50,32 @@ impl BoxAxis {
     }
 }
 
+/// The coordinates of the objects that a box touches, in C order; `None` for more than `most`.
+pub fn touched_objects(axes: &[BoxAxis], most: usize) -> Result<Option<Vec<Vec<usize>>>, String> {
+    let (mut ranges, mut count) = (Vec::with_capacity(axes.len()), 1usize);
+    for axis in axes {
+        let numbers = axis.numbers()?;
+        let (first, last) = (numbers.start() / axis.per_object, numbers.end() / axis.per_object);
+        count = count.saturating_mul((last - first).saturating_add(1));
+        if count > most {
+            return Ok(None);
+        }
+        ranges.push(first..=last);
+    }
+    let mut objects = Vec::with_capacity(count);
+    for number in 0..count {
+        let mut rest = number;
+        let mut at = vec![0; ranges.len()];
+        for (at, range) in at.iter_mut().zip(&ranges).rev() {
+            let width = range.end() - range.start() + 1;
+            *at = range.start() + rest % width;
+            rest /= width;
+        }
+        objects.push(at);
+    }
+    Ok(Some(objects))
+}
+
 /// Axes and jobs of a box. `objects`: those that it touches, in C order; their chunks have `most` bytes at most. `None`
 /// if one has more, or (unless `missing` are fine) is not stored.
 pub fn plan_box(
@@ -221,6 +247,10 @@ mod tests {
     #[test]
     fn what_is_written_is_told_by_objects() {
         let axes = [axis(4, 2, 3, 6, 4), axis(5, 3, 1, 12, 6)];
+        assert_eq!(touched_objects(&axes, 4).unwrap().unwrap(), [[0, 0], [0, 1], [1, 0], [1, 1]]);
+        assert!(touched_objects(&axes, 3).unwrap().is_none());
+        assert_eq!(touched_objects(&[], 1).unwrap().unwrap(), [[0; 0]]);
+        assert!(touched_objects(&[axis(1, 1, 0, 0, usize::MAX)], usize::MAX - 1).unwrap().is_none());
         let found = plan_new_box(&axes, 4).unwrap();
         let jobs: Vec<_> = (0..found.jobs.len()).map(|job| found.jobs.rows(job).to_vec()).collect();
         assert_eq!(jobs, [[0, 0], [0, 1], [1, 0], [1, 1]]);

@@ -26,6 +26,7 @@ pub mod new_file;
 pub mod new_files;
 pub mod object_parts;
 pub mod parts;
+pub mod path_form;
 pub mod pipeline;
 pub mod points;
 pub mod read_space;

@@ -121,6 +121,26 @@ class Pipeline:
         be missing. Otherwise as :meth:`decode`.
         """
 
+    def decode_files(
+        self,
+        below: bytes,
+        form: bytes,
+        grid: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
+        first: tuple[int, ...],
+        out: Buffer,
+        *,
+        most: int,
+        missing: bool,
+        threads: int,
+    ) -> str | None:
+        """As :meth:`decode_box`, where objects are chunks, and files: opened, a few at a time, and closed.
+
+        The path of a file is what ``form`` makes of the chunk's grid coordinates, by a ``%d`` for each (``%%`` is a
+        percent sign). None is read that does not lie below the real path ``below`` (with a slash at its end), nor one
+        of more than ``most`` bytes. A file that is ``missing`` is a chunk that is not stored; or a failure. So is a
+        box of more than 1,024 files.
+        """
+
     def decode_points(
         self,
         sources: Sequence[Buffer | int] | StoredFiles,

@@ -14,7 +14,6 @@ from zardine.errors import ArrayChangedError, ChunkNotFoundError, CorruptionErro
 from zardine.kernel import KERNEL
 from zardine.storage import WrapperStore
 from zardine.stores import open_files
-from zardine.stores.base import NamedFiles
 from zardine.stores.local.store import LocalStore
 from zardine.stores.open_files import OpenFile
 
@@ -146,20 +145,23 @@ def test_a_base_that_is_a_link_and_moves_is_followed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(a[...], VALUES)
 
 
-def test_files_of_another_generation_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("named", "selection"), [("named_files", np.s_[::2]), ("file_form", np.s_[...])])
+def test_files_of_another_generation_are_not_taken(
+    named: str, selection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     a = create(tmp_path / "a")
-    np.testing.assert_array_equal(a[...], VALUES)
-    first = LocalStore.named_files
+    np.testing.assert_array_equal(a[selection], VALUES[selection])
+    first = getattr(LocalStore, named)
 
-    def replaced(self: LocalStore, keys: Any) -> NamedFiles | None:
-        files = first(self, keys)
+    def replaced(self: LocalStore, what: Any) -> Any:
+        files = first(self, what)
         document = (tmp_path / "a" / "zarr.json").read_text()
         (tmp_path / "a" / "zarr.json").write_text(document.replace("zstd", "gzip"))
         return files
 
-    monkeypatch.setattr(LocalStore, "named_files", replaced)
+    monkeypatch.setattr(LocalStore, named, replaced)
     with pytest.raises(ArrayChangedError):
-        a[...]
+        a[selection]
 
 
 def test_stores_that_want_to_see_what_is_opened_do(tmp_path: Path) -> None:

@@ -85,6 +85,9 @@ def selections(seed: int, count: int) -> list[tuple[Any, tuple[int, ...]]]:
         items = [any_item(rng, min(length, 100)) for length in shape]
         if rng.random() < 0.1:
             items = [*items, 0]
+        if rng.random() < 0.3 and items:
+            low, high = sorted(int(each) for each in rng.integers(len(items) + 1, size=2))
+            items = [*items[:low], *([...] if rng.random() < 0.7 else []), *items[high:]]
         found.append((items[0] if len(items) == 1 and rng.random() < 0.5 else tuple(items), shape))
     return found
 

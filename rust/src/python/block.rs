@@ -16,16 +16,38 @@ pub fn block_of_elements<'py>(
     shape: &Bound<'py, PyTuple>,
 ) -> PyResult<Option<Block<'py>>> {
     let py = selection.py();
-    let items = selection.cast_exact::<PyTuple>().ok();
     let ndim = shape.len();
-    if items.map_or(1, |items| items.len()) != ndim {
+    let mut items = Vec::with_capacity(ndim);
+    match selection.cast_exact::<PyTuple>() {
+        Ok(tuple) => items.extend(tuple.iter()),
+        Err(_) => items.push(selection.clone()),
+    }
+    let is_ellipsis = |item: &Bound<'py, PyAny>| item.is(py.Ellipsis());
+    let mut ellipses = (0..items.len()).filter(|&at| is_ellipsis(&items[at]));
+    // axes of which all is meant: those of an ellipsis, or the last ones
+    let (all, named) = match (ellipses.next(), ellipses.next()) {
+        (None, _) => (items.len(), items.len()),
+        (Some(at), None) => (at, items.len() - 1),
+        _ => return Ok(None),
+    };
+    let has_ellipsis = named < items.len();
+    if named > ndim || (ndim == 0 && has_ellipsis) || (ndim > 0 && items.is_empty()) {
         return Ok(None);
     }
+    let more = ndim - named;
     let (mut starts, mut counts) = (Vec::with_capacity(ndim), Vec::with_capacity(ndim));
     let mut dropped = vec![false; ndim];
     for (axis, is_integer) in dropped.iter_mut().enumerate() {
-        let item = items.map_or_else(|| Ok(selection.clone()), |items| items.get_item(axis))?;
         let Ok(length) = shape.get_item(axis)?.extract::<isize>() else { return Ok(None) };
+        if (all..all + more).contains(&axis) {
+            if length <= 0 {
+                return Ok(None);
+            }
+            starts.push(0);
+            counts.push(length);
+            continue;
+        }
+        let item = &items[if axis < all { axis } else { axis - more + usize::from(has_ellipsis) }];
         let (start, count) = if let Ok(slice) = item.cast_exact::<PySlice>() {
             let found = match slice.indices(length) {
                 Ok(found) => found,
@@ -48,6 +70,9 @@ pub fn block_of_elements<'py>(
         }
         starts.push(start);
         counts.push(count);
+    }
+    if has_ellipsis && !dropped.contains(&false) {
+        return Ok(None); // an array without dimensions, where integers alone mean an element
     }
     let dropped = if dropped.contains(&true) || ndim == 0 {
         let full = PySlice::full(py).into_any();

@@ -13,18 +13,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 
 use crate::axis_rows::AxisRows;
-use crate::chunk_box::{BoxAxis, NewBox, plan_box, plan_new_box};
+use crate::chunk_box::{BoxAxis, NewBox, ObjectTable, plan_box, plan_new_box, touched_objects};
 use crate::decode::Decode;
 use crate::encode::{Changed, Encode, How};
 use crate::job_table::JobTable;
 use crate::new_file::NewFile;
 use crate::object_parts::plan_parts;
+use crate::path_form::PathForm;
 use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
 use crate::python::arguments::{self, Sources, Tables, invalid};
 use crate::python::buffers::Buffer;
 use crate::python::files::PyNewFiles;
 use crate::shard_table::{Entry, ShardTable};
+use crate::sources::Source;
+use crate::stored_files::StoredFiles;
 use crate::{Failure, Reason};
 
 #[pyclass(frozen, module = "zardine._kernel", name = "Pipeline")]
@@ -37,6 +40,8 @@ type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, Py
 type Grid = (Vec<usize>, Vec<usize>, Vec<usize>);
 /// Axes and jobs, and which of these make up which shard.
 type Planned = (Vec<AxisRows>, JobTable, Option<ShardTable>);
+/// Files that are read by one call of `decode_files`, a few open at a time.
+const MOST_NAMED: usize = 1024;
 /// Failures as Python has them.
 type Failures = Vec<(usize, String)>;
 
@@ -140,6 +145,42 @@ impl PyPipeline {
         };
         let held = Sources::of(sources)?;
         let sources = held.sources()?;
+        let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
+        Ok(noticed(guarded(py, || call.run(threads))?)?.pop().map(|(_, reason)| reason))
+    }
+
+    /// As `decode_box`, where objects are chunks, and files whose paths `form` makes of their coordinates; `None` where that
+    /// is too much.
+    #[pyo3(signature = (below, form, grid, first, out, *, most, missing, threads))]
+    #[allow(clippy::too_many_arguments)]
+    fn decode_files(
+        &self,
+        py: Python<'_>,
+        below: &[u8],
+        form: &[u8],
+        grid: Grid,
+        first: Vec<usize>,
+        out: &Bound<'_, PyAny>,
+        most: i64,
+        missing: bool,
+        threads: usize,
+    ) -> PyResult<Option<String>> {
+        let pipeline = &self.0;
+        let ndim = self.ndim(first.len())?;
+        let out = Buffer::of(out, true)?;
+        let memory = out.strided_output(pipeline.item(), ndim)?;
+        let axes = box_axes(&grid, &first, memory.shape())?;
+        let Some(objects) = touched_objects(&axes, MOST_NAMED).map_err(invalid)? else {
+            return Ok(Some("more files than are read at once".into()));
+        };
+        let form = PathForm::new(form).map_err(invalid)?;
+        let paths = objects.into_iter().map(|at| form.path(at.into_iter())).collect::<Result<Vec<_>, _>>();
+        let files = StoredFiles { below: below.to_vec(), paths: paths.map_err(invalid)?, missing };
+        let tables: Vec<ObjectTable> = files.paths.iter().map(|_| ObjectTable::Whole(most)).collect();
+        let Some((axes, jobs)) = plan_box(&axes, &tables, most, true).map_err(invalid)? else {
+            return Ok(Some("chunks that are too long".into()));
+        };
+        let sources: Vec<Source> = (0..files.paths.len()).map(|number| Source::Named(&files, number)).collect();
         let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
         Ok(noticed(guarded(py, || call.run(threads))?)?.pop().map(|(_, reason)| reason))
     }

@@ -22,6 +22,7 @@ from zardine.errors import DataError
 from zardine.indexing.block import Block, BlockPlan
 from zardine.settings import thread_count
 from zardine.sharding.index import MISSING
+from zardine.stores.base import FileForm
 
 
 def read_block(handle: ArrayHandle, block: Block) -> Any:
@@ -37,6 +38,11 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
     most = chunks.chain.most_for_kernel()
     if most < 0:
         return None
+    form = None
+    if layout.sharding is None and handle.key_form is not None and handle.chunk_cache is None:
+        form = store.file_form(handle.key_form)
+    if form is not None:
+        return _read_named(handle, chunks, form, block, most)
     place = chunks.locate(block)
     if place is None:
         return _read_files(handle, chunks, block, most)
@@ -61,6 +67,25 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
 
 _MOST_FILES = 32
 """Files that are read in one call: half of those that are kept open."""
+
+
+def _read_named(handle: ArrayHandle, chunks: Blocks, form: FileForm, block: Block, most: int) -> Any:
+    """Return the elements of a block that lies in files that are chunks, which the kernel opens and closes."""
+    out = np.empty(block.counts, chunks.dtype, order=handle.order)
+    failure = handle.layout.pipeline.decode_files(
+        form.below,
+        form.path,
+        (chunks.shape, chunks.per_object, chunks.strides),
+        block.starts,
+        out.view(chunks.opaque),
+        most=most,
+        missing=handle.config.read_missing_chunks,
+        threads=thread_count(),
+    )
+    check_fresh(handle)  # after all of them were opened: they belong to the document that is there now
+    if failure is not None:
+        return None
+    return out if block.dropped is None else out[block.dropped]
 
 
 def _read_files(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> Any:

@@ -158,7 +158,7 @@ def parse_vindex(selection: object, shape: tuple[int, ...]) -> PointSelection:
 
 
 def parse_block_of_elements(selection: object, shape: tuple[int, ...]) -> Block | None:
-    """Return the block that Python integers and slices of step 1 mean, one for each axis.
+    """Return the block that Python integers and slices of step 1 mean, with an ellipsis or without.
 
     ``None`` for all else, also for what is empty or out of bounds: :func:`parse_any` takes that, or says what is wrong.
     """
@@ -166,8 +166,12 @@ def parse_block_of_elements(selection: object, shape: tuple[int, ...]) -> Block 
         found = KERNEL.block_of_elements(selection, shape)
         return None if found is None else Block._make(found)
     items = selection if type(selection) is tuple else (selection,)
-    if len(items) != len(shape):
+    ellipses = [at for at, item in enumerate(items) if item is ...]
+    named = len(items) - len(ellipses)
+    if len(ellipses) > 1 or named > len(shape) or (shape and not items) or (ellipses and not shape):
         return None
+    at = ellipses[0] if ellipses else named  # all is meant of the axes of an ellipsis, or the last ones
+    items = (*items[:at], *(slice(None),) * (len(shape) - named), *items[at + 1 :])
     starts: list[int] = []
     counts: list[int] = []
     dropped: list[slice | int] | None = None if shape else []
@@ -190,6 +194,8 @@ def parse_block_of_elements(selection: object, shape: tuple[int, ...]) -> Block 
             return None
         starts.append(start)
         counts.append(count)
+    if ellipses and dropped is not None and all(each == 0 for each in dropped):
+        return None  # an array without dimensions, where integers alone mean an element
     return Block(tuple(starts), tuple(counts), None if dropped is None else tuple(dropped))
 
 

@@ -123,6 +123,13 @@ class NamedFiles(NamedTuple):
     paths: list[bytes]
 
 
+class FileForm(NamedTuple):
+    """The same by a form: what ``%`` makes of it, and of the grid coordinates of a chunk, is the path of its file."""
+
+    below: bytes
+    path: bytes
+
+
 @public("zardine.storage")
 class Store(ABC):
     """A mapping of keys to bytes. See the module's text for keys, prefixes and promises."""
@@ -431,6 +438,10 @@ class Store(ABC):
         A path that means nothing is a key that is missing. ``None``: there are no files, or more is to be done than
         that.
         """
+        return None
+
+    def file_form(self, form: str) -> FileForm | None:
+        """As :meth:`named_files`, of keys that ``%`` makes of ``form`` and the grid coordinates of a chunk."""
         return None
 
     def new_files(

@@ -23,6 +23,7 @@ from zardine.stores.base import (
     WHOLE,
     ByteRange,
     Condition,
+    FileForm,
     NamedFiles,
     OpenFile,
     ReadCost,
@@ -128,6 +129,7 @@ class LocalStore(Store):
             path = path[1:]
         self._base = BaseDirectory(path)
         self._durable = durable
+        self._form: tuple[str, str, FileForm] | None = None  # the last one: whose, and what it is
 
     @property
     def root(self) -> Path:
@@ -299,6 +301,18 @@ class LocalStore(Store):
         paths = [f"{base}/{check_file_key(key)}" for key in keys]
         encoded = os.fsencode("\0".join(paths)).split(b"\0") if paths else []  # all at once; no path has a NUL
         return NamedFiles(os.fsencode(below), encoded)
+
+    def file_form(self, form: str) -> FileForm | None:
+        if type(self).open_file is not LocalStore.open_file:
+            return None
+        below = self._base.below()
+        known = self._form
+        if known is None or known[:2] != (below, form):
+            if below is None:
+                return None
+            path = f"{self._base.path.replace('%', '%%')}/{check_file_key(form)}"
+            known = self._form = below, form, FileForm(os.fsencode(below), os.fsencode(path))
+        return known[2]
 
     def seems_missing(self, *keys: str) -> bool:
         if type(self).open_file is not LocalStore.open_file:

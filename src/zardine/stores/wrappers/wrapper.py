@@ -13,6 +13,7 @@ from zardine.stores.base import (
     ByteRange,
     Condition,
     EditableFile,
+    FileForm,
     NamedFiles,
     OpenFile,
     ReadCost,
@@ -182,6 +183,14 @@ class WrapperStore(Store):
         if type(self).open_file is not WrapperStore.open_file:
             return None
         return self._store.named_files([self._key(key) for key in keys])
+
+    def file_form(self, form: str) -> FileForm | None:
+        if type(self).open_file is not WrapperStore.open_file:
+            return None
+        inner = self._key(form)
+        if not inner.endswith(form) or "%" in inner[: -len(form)]:
+            return None
+        return self._store.file_form(inner)
 
     @property
     def lock_is_exclusive(self) -> bool:
