@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::axis_rows::AxisRows;
 use crate::job_table::JobTable;
+use crate::shard_table::Entry;
 use crate::shared_integers::{SharedIntegers, read};
 
 /// One axis of the grid of chunks, and of the box.
@@ -25,6 +26,9 @@ pub enum ObjectTable<'a> {
     Whole(i64),
     /// Offset and length of each of its chunks.
     Index(SharedIntegers<'a>, SharedIntegers<'a>),
+    Entries(&'a [Entry]),
+    /// Nothing is stored.
+    Missing,
 }
 
 impl BoxAxis {
@@ -98,6 +102,11 @@ pub fn plan_box(
                 };
                 (read(offset), read(length))
             }
+            ObjectTable::Entries(entries) => {
+                let entry = entries.get(row).ok_or_else(|| format!("no row {row} of {} of an index", entries.len()))?;
+                (entry.offset as i64, entry.length as i64)
+            }
+            ObjectTable::Missing => (0, -1),
         };
         if length > most || (length == -1 && !missing) {
             return Ok(false);

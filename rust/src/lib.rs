@@ -40,6 +40,7 @@ pub mod sources;
 pub mod span;
 pub mod steps;
 pub mod stored_files;
+pub mod stored_shards;
 pub mod strided_memory;
 pub mod swap;
 pub mod transfer;

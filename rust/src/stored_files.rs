@@ -4,7 +4,7 @@
 //! Whatever else is there fails, and is left to the caller, who knows what to do and say.
 
 use std::ffi::{CStr, CString, OsStr};
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +33,7 @@ pub struct StoredFiles {
 /// An open file that is closed with this.
 pub struct Opened {
     file: File,
-    size: u64,
+    status: Metadata,
 }
 
 impl StoredFiles {
@@ -50,7 +50,7 @@ impl StoredFiles {
         if !status.is_file() {
             return Err("no regular file".into());
         }
-        Ok(Some(Opened { file, size: status.len() }))
+        Ok(Some(Opened { file, status }))
     }
 }
 
@@ -175,12 +175,21 @@ fn lies_below(file: &File, below: &[u8]) -> io::Result<bool> {
 
 impl Opened {
     pub fn size(&self) -> u64 {
-        self.size
+        self.status.len()
     }
 
     /// To be read as long as this is kept.
     pub fn readable(&self) -> Readable<'static> {
-        Readable::File(readable::File::of_size(self.file.as_raw_fd(), self.size))
+        Readable::File(readable::File::of_size(self.file.as_raw_fd(), self.size()))
+    }
+
+    /// Whether nobody has edited the file since it was opened, nor does so now: who does has locked it.
+    pub fn is_unedited(&self) -> bool {
+        if let Err(TryLockError::WouldBlock) = self.file.try_lock_shared() {
+            return false;
+        }
+        let _ = self.file.unlock(); // in words: closing does not unlock if a forked process has a copy
+        self.file.metadata().is_ok_and(|status| identity_of(&status) == identity_of(&self.status))
     }
 }
 

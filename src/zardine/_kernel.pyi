@@ -132,13 +132,16 @@ class Pipeline:
         most: int,
         missing: bool,
         threads: int,
+        shard: tuple[int, bool, bool, bool] | None = None,
     ) -> str | None:
-        """As :meth:`decode_box`, where objects are chunks, and files: opened, a few at a time, and closed.
+        """As :meth:`decode_box`, where objects are files, which are opened and closed: chunks, or shards.
 
         The path of a file is what ``form`` makes of the chunk's grid coordinates, by a ``%d`` for each (``%%`` is a
         percent sign). None is read that does not lie below the real path ``below`` (with a slash at its end), nor one
         of more than ``most`` bytes. A file that is ``missing`` is a chunk that is not stored; or a failure. So is a
-        box of more than 1,024 files.
+        box of more than 1,024 files. ``shard``: the number of rows of an index, whether it lies in front of the
+        chunks, whether a checksum is behind it, and whether no edit of a chunk goes unnoticed; where one would, a
+        shard that was edited meanwhile is a failure. Of shards, 128 are read at most.
         """
 
     def decode_points(

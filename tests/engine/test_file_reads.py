@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zardine
+from zardine.stores.open_files import kept_files
 
 SHAPE, SHARD, CHUNK = (64, 64, 64), (32, 32, 32), (8, 8, 8)
 RAW = 8 * 8 * 8 * 2 + 4
@@ -52,6 +53,12 @@ def cost_of(array: zardine.Array, selection: Any, monkeypatch: pytest.MonkeyPatc
         array[selection] if not isinstance(selection, list) else array.vindex[tuple(selection)]
         after = io_counts()
     return Cost(opens, after[0] - before[0] - overhead, after[1] - before[1] - before[2])
+
+
+@pytest.fixture(autouse=True)
+def room() -> None:
+    """There is room for files to be kept open."""
+    kept_files.clear()
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ use crate::python::files::PyNewFiles;
 use crate::shard_table::{Entry, ShardTable};
 use crate::sources::Source;
 use crate::stored_files::StoredFiles;
+use crate::stored_shards::{self, StoredShard};
 use crate::{Failure, Reason};
 
 #[pyclass(frozen, module = "zardine._kernel", name = "Pipeline")]
@@ -42,6 +43,8 @@ type Grid = (Vec<usize>, Vec<usize>, Vec<usize>);
 type Planned = (Vec<AxisRows>, JobTable, Option<ShardTable>);
 /// Files that are read by one call of `decode_files`, a few open at a time.
 const MOST_NAMED: usize = 1024;
+/// The same of shards, which are all open.
+const MOST_OPEN: usize = 128;
 /// Failures as Python has them.
 type Failures = Vec<(usize, String)>;
 
@@ -149,9 +152,9 @@ impl PyPipeline {
         Ok(noticed(guarded(py, || call.run(threads))?)?.pop().map(|(_, reason)| reason))
     }
 
-    /// As `decode_box`, where objects are chunks, and files whose paths `form` makes of their coordinates; `None` where that
-    /// is too much.
-    #[pyo3(signature = (below, form, grid, first, out, *, most, missing, threads))]
+    /// As `decode_box`, where objects are files whose paths `form` makes of their coordinates, of which chunks may be missing.
+    /// `shard`: see `change_box`; and whether damage is noticed without looking whether they were edited.
+    #[pyo3(signature = (below, form, grid, first, out, *, most, missing, threads, shard=None))]
     #[allow(clippy::too_many_arguments)]
     fn decode_files(
         &self,
@@ -164,25 +167,44 @@ impl PyPipeline {
         most: i64,
         missing: bool,
         threads: usize,
+        shard: Option<(usize, bool, bool, bool)>,
     ) -> PyResult<Option<String>> {
         let pipeline = &self.0;
         let ndim = self.ndim(first.len())?;
         let out = Buffer::of(out, true)?;
         let memory = out.strided_output(pipeline.item(), ndim)?;
         let axes = box_axes(&grid, &first, memory.shape())?;
-        let Some(objects) = touched_objects(&axes, MOST_NAMED).map_err(invalid)? else {
+        let at_once = if shard.is_some() { MOST_OPEN } else { MOST_NAMED };
+        let Some(objects) = touched_objects(&axes, at_once).map_err(invalid)? else {
             return Ok(Some("more files than are read at once".into()));
         };
         let form = PathForm::new(form).map_err(invalid)?;
         let paths = objects.into_iter().map(|at| form.path(at.into_iter())).collect::<Result<Vec<_>, _>>();
         let files = StoredFiles { below: below.to_vec(), paths: paths.map_err(invalid)?, missing };
-        let tables: Vec<ObjectTable> = files.paths.iter().map(|_| ObjectTable::Whole(most)).collect();
-        let Some((axes, jobs)) = plan_box(&axes, &tables, most, true).map_err(invalid)? else {
-            return Ok(Some("chunks that are too long".into()));
+        let (mut shards, mut is_checked) = (None, true);
+        if let Some((count, at_start, has_checksum, checked)) = shard {
+            let table = ShardTable::new(&[0], &[], count, (at_start, has_checksum), 0).map_err(invalid)?;
+            let most = u64::try_from(most).map_err(|_| invalid("chunks of less than no bytes"))?;
+            match guarded(py, || stored_shards::open(&files, &table, most, threads))? {
+                Ok(opened) => shards = Some(opened),
+                Err(reason) => return Ok(Some(reason.to_string())),
+            }
+            is_checked = checked;
+        }
+        let (tables, sources): (Vec<ObjectTable>, Vec<Source>) = match &shards {
+            None => (0..files.paths.len()).map(|at| (ObjectTable::Whole(most), Source::Named(&files, at))).unzip(),
+            Some(shards) => shards.iter().map(of_shard).unzip(),
         };
-        let sources: Vec<Source> = (0..files.paths.len()).map(|number| Source::Named(&files, number)).collect();
+        let Some((axes, jobs)) = plan_box(&axes, &tables, most, missing).map_err(invalid)? else {
+            return Ok(Some("chunks that are too long, or not stored".into()));
+        };
         let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
-        Ok(noticed(guarded(py, || call.run(threads))?)?.pop().map(|(_, reason)| reason))
+        let failures = noticed(guarded(py, || call.run(threads))?)?;
+        let mut opened = shards.iter().flatten().flatten();
+        if failures.is_empty() && !is_checked && !opened.all(StoredShard::is_unedited) {
+            return Ok(Some("a shard that was edited meanwhile".into()));
+        }
+        Ok(failures.into_iter().next().map(|(_, reason)| reason))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -397,6 +419,14 @@ impl PyPipeline {
             return Err(invalid(format!("{ndim} axes, expected {}", self.0.ndim())));
         }
         Ok(ndim)
+    }
+}
+
+/// Where the chunks of a shard are, if it is stored.
+fn of_shard(shard: &Option<StoredShard>) -> (ObjectTable<'_>, Source<'_>) {
+    match shard {
+        None => (ObjectTable::Missing, Source::Bytes(&[])),
+        Some(shard) => (ObjectTable::Entries(&shard.entries), Source::Read(shard.readable())),
     }
 }
 

@@ -22,7 +22,7 @@ from zardine.errors import DataError
 from zardine.indexing.block import Block, BlockPlan
 from zardine.settings import thread_count
 from zardine.sharding.index import MISSING
-from zardine.stores.base import FileForm
+from zardine.stores.base import OpenFile
 
 
 def read_block(handle: ArrayHandle, block: Block) -> Any:
@@ -38,11 +38,8 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
     most = chunks.chain.most_for_kernel()
     if most < 0:
         return None
-    form = None
-    if layout.sharding is None and handle.key_form is not None and handle.chunk_cache is None:
-        form = store.file_form(handle.key_form)
-    if form is not None:
-        return _read_named(handle, chunks, form, block, most)
+    if layout.sharding is None and store.gives_files and handle.chunk_cache is None:
+        return _read_named(handle, chunks, block, most)
     place = chunks.locate(block)
     if place is None:
         return _read_files(handle, chunks, block, most)
@@ -54,7 +51,10 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
             inner = tuple([slice(start, start + count) for start, count in zip(first, block.counts, strict=True)])
             done = _copy_kept(handle.chunk_cache, handle, key, row, out, inner or ...)
         elif store.gives_files:
-            done = _decode_file(handle, chunks, key, row, first, out, most)
+            files = store.kept_files((key,), sparing=True)
+            if files is None:
+                return _read_named(handle, chunks, block, most)
+            done = _decode_file(handle, chunks, key, files[0], row, first, out, most)
         else:
             plan = chunks.plan(block, layout.metadata.shape, place)
             done = plan is not None and _decode_stored(handle, chunks, key, plan, out, most)
@@ -69,10 +69,27 @@ _MOST_FILES = 32
 """Files that are read in one call: half of those that are kept open."""
 
 
-def _read_named(handle: ArrayHandle, chunks: Blocks, form: FileForm, block: Block, most: int) -> Any:
-    """Return the elements of a block that lies in files that are chunks, which the kernel opens and closes."""
+_MOST_INDEX = 2**16
+"""Bytes of the index of a shard that is read whenever the shard is."""
+
+_MOST_BYTES = 2**26
+"""Bytes of the elements of all chunks that are read in one call out of shards that are not kept open."""
+
+
+def _read_named(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> Any:
+    """Return the elements of a block that lies in files which the kernel opens and closes: chunks, or shards."""
+    layout = handle.layout
+    shard = layout.uniform_shard
+    if layout.sharding is not None:
+        if shard is None or not shard.has_words or shard.is_chunk is not None or shard.index_size > _MOST_INDEX:
+            return None
+        if chunks.nbytes * chunks.count(block) > _MOST_BYTES:
+            return None
+    form = None if handle.key_form is None else handle.store.file_form(handle.key_form)
+    if form is None:
+        return None
     out = np.empty(block.counts, chunks.dtype, order=handle.order)
-    failure = handle.layout.pipeline.decode_files(
+    failure = layout.pipeline.decode_files(
         form.below,
         form.path,
         (chunks.shape, chunks.per_object, chunks.strides),
@@ -81,6 +98,7 @@ def _read_named(handle: ArrayHandle, chunks: Blocks, form: FileForm, block: Bloc
         most=most,
         missing=handle.config.read_missing_chunks,
         threads=thread_count(),
+        shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum, layout.is_checked),
     )
     check_fresh(handle)  # after all of them were opened: they belong to the document that is there now
     if failure is not None:
@@ -94,13 +112,11 @@ def _read_files(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
     if handle.chunk_cache is not None or not store.gives_files:
         return None
     touched = chunks.objects(block, _MOST_FILES)
-    if touched is None:
-        return None
-    keys = handle.keys(touched)
+    keys = [] if touched is None else handle.keys(touched)
     try:
-        files = store.kept_files(keys)
+        files = store.kept_files(keys, sparing=True) if keys else None
         if files is None:
-            return None
+            return _read_named(handle, chunks, block, most)
         tables: list[Any] = [file.size for file in files]
         if layout.uniform_shard is not None:
             shard = layout.uniform_shard
@@ -126,12 +142,15 @@ def _read_files(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
 
 
 def _decode_file(
-    handle: ArrayHandle, chunks: Blocks, key: str, row: int, first: tuple[int, ...], out: npt.NDArray[Any], most: int
+    handle: ArrayHandle,
+    chunks: Blocks,
+    key: str,
+    file: OpenFile,
+    row: int,
+    first: tuple[int, ...],
+    out: npt.NDArray[Any],
+    most: int,
 ) -> bool:
-    files = handle.store.kept_files((key,))
-    if files is None:
-        return False
-    (file,) = files
     check_fresh(handle)
     layout = handle.layout
     offset, length = 0, file.size

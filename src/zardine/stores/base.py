@@ -425,10 +425,11 @@ class Store(ABC):
         """The value of ``key`` as an open local file; ``None`` if the key is missing. See :attr:`gives_files`."""
         raise UnsupportedError(f"{self} does not keep values in local files")
 
-    def kept_files(self, keys: Sequence[str]) -> Sequence[OpenFile] | None:
+    def kept_files(self, keys: Sequence[str], *, sparing: bool = False) -> Sequence[OpenFile] | None:
         """As :meth:`open_file`, by files that the store keeps open for reads to come, and which are not to be closed.
 
-        ``None`` if a key is missing, or the store keeps no files.
+        ``None`` if a key is missing, or the store keeps no files. With ``sparing``, for who can do without, also if
+        others would have to be closed for one that was not asked for lately.
         """
         return None
 

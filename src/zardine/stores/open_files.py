@@ -193,6 +193,24 @@ Whoever replaces or removes one in this process lets go of it, so that its room 
 """
 
 
+_missed: Final[Cache[tuple[str, str], bool]] = Cache(kept_files.limit)
+"""Files that were asked for lately, while there was no room for them; each counted as one."""
+
+
+def may_keep(files: Sequence[tuple[str, str]]) -> bool:
+    """Whether there is room for some files, or each that is not kept was asked for lately, too.
+
+    So those that are asked for again and again stay open, whatever else is read once.
+    """
+    if kept_files.nbytes + len(files) <= kept_files.limit:
+        return True
+    missed = [file for file in files if kept_files.get(file) is None]
+    lately = [_missed.get(file) is not None for file in missed]
+    for file in missed:
+        _missed.put(file, True, 1)
+    return all(lately)
+
+
 def let_go_below(path: str) -> None:
     """Keep no file below a directory."""
     for base, key in kept_files:
@@ -555,6 +573,7 @@ __all__ = [
     "kept_files",
     "let_go_below",
     "made_room",
+    "may_keep",
     "owners",
     "stamp",
     "version_from",

@@ -48,6 +48,7 @@ from zardine.stores.open_files import (
     kept_files,
     let_go_below,
     made_room,
+    may_keep,
     stamp,
     version_from,
     version_of,
@@ -266,7 +267,7 @@ class LocalStore(Store):
         os.close(fd)
         return None
 
-    def kept_files(self, keys: Sequence[str]) -> Sequence[OpenFile] | None:
+    def kept_files(self, keys: Sequence[str], *, sparing: bool = False) -> Sequence[OpenFile] | None:
         if type(self).open_file is not LocalStore.open_file:  # a subclass wants to see what is opened
             return None
         base = self._base.path
@@ -278,6 +279,8 @@ class LocalStore(Store):
             files.append(file)
         if len(files) == len(keys) and are_current(files):
             return files
+        if sparing and not may_keep([(base, key) for key in keys]):
+            return None
         files.clear()
         for key in keys:
             file = kept_files.get((base, key))

@@ -174,10 +174,10 @@ class WrapperStore(Store):
     def open_file(self, key: str) -> OpenFile | None:
         return self._store.open_file(self._key(key))
 
-    def kept_files(self, keys: Sequence[str]) -> Sequence[OpenFile] | None:
+    def kept_files(self, keys: Sequence[str], *, sparing: bool = False) -> Sequence[OpenFile] | None:
         if type(self).open_file is not WrapperStore.open_file:  # a subclass wants to see what is opened
             return None
-        return self._store.kept_files([self._key(key) for key in keys])
+        return self._store.kept_files([self._key(key) for key in keys], sparing=sparing)
 
     def named_files(self, keys: Sequence[str]) -> NamedFiles | None:
         if type(self).open_file is not WrapperStore.open_file:
