@@ -6,6 +6,7 @@ import ctypes
 import os
 import pickle
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -597,6 +598,20 @@ def test_what_is_left_out_of_listings(store, outside):
     assert sorted(name for name, _ in store.left_out()) == ["circle", "fifo", "in/empty", "in/out", "in/up"]
     assert sorted(name for name, _ in store.left_out("in/")) == ["in/empty", "in/out", "in/up"]
     assert list(store.left_out("missing/")) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_name_that_is_no_text_is_told(store):
+    """No key leads to it: an array called so would be missing in listings, copies and conversions without a word."""
+    os.mkdir(os.fsencode(store.root) + b"/in/\xff")
+    (what,) = [what for name, what in store.left_out() if name == "in/\udcff"]
+    assert "not UTF-8" in what
+    found = zardine.create_group(store, path="g", overwrite=True)
+    os.mkdir(os.fsencode(store.root) + b"/g/\xff")
+    (fault,) = zardine.verify(store, path="g").faults
+    assert (fault.kind, fault.key) == ("stray", "g/\udcff")
+    with pytest.raises(ValueError, match="lone surrogate"):
+        found["\udcff"]
 
 
 def test_a_value_takes_the_place_of_an_empty_directory(store):
