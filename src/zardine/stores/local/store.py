@@ -241,6 +241,11 @@ class LocalStore(Store):
         try:
             fd, lies_in_base = _open(path, key)
         except (FileNotFoundError, NotADirectoryError):
+            if os.path.islink(path):
+                raise StoreError(
+                    f"cannot read key {key!r} of {self}: it is a link that leads nowhere. What it means was not "
+                    "fetched, or is gone; remove the link if nothing is meant to be stored there"
+                ) from None
             return None
         except OSError as error:
             if error.errno == errno.ENXIO:  # a socket, or a FIFO
