@@ -110,7 +110,7 @@ pub fn none_is_there(paths: &[CString]) -> bool {
 }
 
 /// Open what lies below a directory; nothing where a link leads elsewhere. Of what is missing the error says so; of a
-/// system that does not tell where an open file lies it does not.
+/// link that leads nowhere, and a system that does not tell where an open file lies, it does not.
 fn open_below(path: &CStr, below: &[u8]) -> io::Result<Option<File>> {
     #[cfg(target_os = "linux")]
     if leads_below(path, below) {
@@ -120,7 +120,10 @@ fn open_below(path: &CStr, below: &[u8]) -> io::Result<Option<File>> {
             Ok(file) => return Ok(Some(file)),
         }
     }
-    let file = open(path, FLAGS)?;
+    let file = match open(path, FLAGS) {
+        Err(error) if is_missing(&error) && is_link(path) => return Err(io::ErrorKind::InvalidInput.into()),
+        opened => opened?,
+    };
     Ok(lies_below(&file, below).map_err(io::Error::other)?.then_some(file))
 }
 
@@ -155,6 +158,10 @@ fn open(path: &CStr, flags: i32) -> io::Result<File> {
     }
     // SAFETY: it was opened just now, and nobody else knows of it.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
+}
+
+fn is_link(path: &CStr) -> bool {
+    Path::new(OsStr::from_bytes(path.to_bytes())).symlink_metadata().is_ok_and(|status| status.is_symlink())
 }
 
 fn is_missing(error: &io::Error) -> bool {

@@ -15,6 +15,8 @@ import pytest
 import zardine
 from corrupt.specimens import CRC, LITTLE, TRANSPOSE, ZSTD, blosc, byte_changes, cut_ends, scrambled, sharding
 from effort import SOAK, some
+from zardine.codecs import sharding_indexed
+from zardine.codecs.chain import build_chain
 from zardine.errors import MetadataError, NodeNotFoundError, UnsupportedError, ZardineError
 
 ARRAY: dict[str, Any] = {
@@ -224,3 +226,22 @@ def test_every_problem_is_told_at_once_with_its_place():
         zardine.open_array(zardine.storage.MemoryStore({"zarr.json": json.dumps(document).encode()}), mode="r")
     found = {problem.place for problem in caught.value.problems}
     assert found >= {"shape[1]", "fill_value", "extra"}
+
+
+def test_shards_in_shards_are_prepared_once_at_each_depth(monkeypatch):
+    """A small document nests them sixty deep; to prepare each depth twice for the one around takes for ever."""
+    codecs = [LITTLE, CRC]
+    for _ in range(60):
+        codecs = [sharding((4, 6), codecs)]
+    calls = []
+
+    def counted(*arguments):
+        calls.append(1)
+        assert len(calls) < 1000
+        return build_chain(*arguments)
+
+    monkeypatch.setattr(sharding_indexed, "build_chain", counted)
+    array = zardine.open(zardine.storage.MemoryStore({"zarr.json": json.dumps(ARRAY | {"codecs": codecs}).encode()}))
+    assert np.isnan(array[...]).all()
+    array[0, 0] = 1
+    assert array[0, 0] == 1

@@ -399,6 +399,16 @@ def test_a_leak_of_addresses_is_no_data():
                 zardine.open_array(v2(data, **more))[...]
 
 
+@pytest.mark.parametrize("shape", [(2**63 - 1,), (2**62, 2**62), (2**45,)])
+@pytest.mark.parametrize("chunk", [2**10, 2**45])
+def test_a_result_of_any_size(shape, chunk):
+    """A document claims it in a few bytes; NumPy says of such an array that memory, or the value, is at fault."""
+    array = zardine.create_array({}, name="a", shape=shape, chunks=(chunk, 8)[: len(shape)], dtype="float64")
+    for read in (lambda: array[...], lambda: array[1:], lambda: array.oindex[...], lambda: np.asarray(array)):
+        with pytest.raises(ChunkTooLargeError, match=r"the result, \d+ bytes of shape .* \[array 'a'"):
+            read()
+
+
 def test_the_path_of_a_specimen_is_used(tmp_path: Path):
     write(tmp_path / "x", Sparse(10**9, b"a", b"z"))
     assert (tmp_path / "x").stat().st_blocks < 100

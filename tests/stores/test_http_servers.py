@@ -8,6 +8,8 @@ import gzip
 import pickle
 import time
 import warnings
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -201,6 +203,37 @@ def test_half_an_answer_of_python_is_an_error(web):
         plain.get("value")
     assert plain.get("value")[1] == bytes(range(256)) * 100
     proxy.close()
+
+
+class _Endless(BaseHTTPRequestHandler):
+    """Answers any request for a range with four bytes, as it says, and sends 256 MiB."""
+
+    sent = 0
+
+    def do_GET(self):
+        self.send_response(206)
+        self.send_header("Content-Range", "bytes 0-3/4")
+        self.send_header("Content-Length", str(2**40))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            for _ in range(256):
+                self.wfile.write(bytes(2**20))
+                type(self).sent += 2**20
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_part_that_does_not_end_is_not_waited_for():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Endless) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        store = HTTPStore(f"http://127.0.0.1:{server.server_port}/a", storage_options={"max_retries": 0})
+        try:
+            with pytest.raises(StoreError, match=r"cannot read key 'c' of .*: 4 bytes were announced, \d+ came"):
+                store.read("c", ((0, 4),))
+        finally:
+            server.shutdown()
+    assert _Endless.sent < 64 * 2**20  # what the sockets take
 
 
 # redirections

@@ -6,6 +6,7 @@ import ctypes
 import os
 import pickle
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError
+from zardine.errors import ConditionFailedError, ConversionError, InvalidKeyError, StoreError
 from zardine.kernel import KERNEL
 from zardine.storage import LocalStore
 from zardine.stores.base import Condition
@@ -113,7 +114,9 @@ def test_dangling_links(store, outside):
     os.symlink(outside / "new", store.root / "in" / "dangling")
     os.symlink(outside / "newdir", store.root / "dangling")
     os.symlink("loop", store.root / "loop")
-    assert store.get("in/dangling") is None
+    for read in (store.get, store.version, lambda key: store.read_up_to(key, 5)):
+        with pytest.raises(StoreError, match=r"cannot read key 'in/dangling' of .*: it is a link that leads nowhere"):
+            read("in/dangling")
     assert store.get("dangling/x") is None
     assert list(store.list()) == ["in/file"]
     for key in ("dangling/x", "dangling/x/y", "loop/x"):
@@ -121,7 +124,9 @@ def test_dangling_links(store, outside):
             store.set(key, b"x")
     with pytest.raises(StoreError):
         store.get("loop/x")
-    store.set("in/dangling", b"mine", condition=Condition(None))
+    with pytest.raises(StoreError):
+        store.set("in/dangling", b"mine", condition=Condition(None))
+    store.set("in/dangling", b"mine")
     assert store.get("in/dangling") == b"mine"
     assert sorted(os.listdir(outside)) == ["secret", "sub"]
 
@@ -284,8 +289,8 @@ def test_files_read_at_once_are_those_that_are_read_by_parts(store, outside, fol
         "value": (b"value", 1),
         "empty": (b"", 1),
         "link": (b"value", 1),
-        **dict.fromkeys(["nowhere", "folder", "fifo", "none", "value/x"]),
-        "circle": StoreError,
+        **dict.fromkeys(["folder", "fifo", "none", "value/x"]),
+        **dict.fromkeys(["nowhere", "circle"], StoreError),
         "out": InvalidKeyError,
         "out/secret": InvalidKeyError,
     }
@@ -597,6 +602,47 @@ def test_what_is_left_out_of_listings(store, outside):
     assert sorted(name for name, _ in store.left_out()) == ["circle", "fifo", "in/empty", "in/out", "in/up"]
     assert sorted(name for name, _ in store.left_out("in/")) == ["in/empty", "in/out", "in/up"]
     assert list(store.left_out("missing/")) == []
+
+
+@pytest.mark.parametrize("target", ["gone", "../../secret", "../../folder"])
+@pytest.mark.parametrize("shards", [None, 50])
+def test_chunks_behind_links_are_never_fill_values(tmp_path, target, shards):
+    """Data that were not fetched, or lie on another disk, are an error of all that reads, copies and converts them."""
+    (tmp_path / "secret").write_bytes(b"x")
+    (tmp_path / "folder").mkdir()
+    array = zardine.create_array(tmp_path / "a", data=np.arange(1, 101), chunks=10, shards=shards)
+    array.resize(200)
+    os.remove(tmp_path / "a/c/1")
+    os.symlink(target, tmp_path / "a/c/1")
+    row = slice(50, 51) if shards else slice(10, 11)
+    whole = zardine.open_array(tmp_path / "a", mode="r")
+    with pytest.raises(StoreError):
+        whole[row]
+    with pytest.raises(StoreError):
+        whole[...]
+    with pytest.raises(StoreError):
+        array[row] = 5
+    for number, keep in enumerate(({}, {"shards": None})):
+        with pytest.raises(ConversionError, match=r"/c/1: .*(leads nowhere|out of the store)"):
+            zardine.convert(tmp_path / "a", tmp_path / f"b{number}", **keep)
+    with pytest.raises(StoreError):
+        zardine.copy_store(LocalStore(tmp_path / "a"), zardine.storage.MemoryStore())
+    (fault,) = zardine.verify(tmp_path / "a").faults
+    assert (fault.kind, fault.key) == ("store", "c/1")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_name_that_is_no_text_is_told(store):
+    """No key leads to it: an array called so would be missing in listings, copies and conversions without a word."""
+    os.mkdir(os.fsencode(store.root) + b"/in/\xff")
+    (what,) = [what for name, what in store.left_out() if name == "in/\udcff"]
+    assert "not UTF-8" in what
+    found = zardine.create_group(store, path="g", overwrite=True)
+    os.mkdir(os.fsencode(store.root) + b"/g/\xff")
+    (fault,) = zardine.verify(store, path="g").faults
+    assert (fault.kind, fault.key) == ("stray", "g/\udcff")
+    with pytest.raises(ValueError, match="lone surrogate"):
+        found["\udcff"]
 
 
 def test_a_value_takes_the_place_of_an_empty_directory(store):

@@ -250,3 +250,10 @@ def test_store_paths(tmp_path):
     assert place != StorePath(place.store, "a")
     with pytest.raises(InvalidKeyError):
         place / ".."
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "a\0b.zip", "a\ud800"])
+def test_paths_that_nothing_can_have(path):
+    for kind in (str, LocalStore) if not path else (str, pathlib.Path, LocalStore):
+        with pytest.raises(StoreError, match="is not the path of a directory"):
+            zardine.open(kind(path))

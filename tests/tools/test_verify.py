@@ -240,7 +240,7 @@ def test_an_append_that_is_under_way_is_no_fault(tmp_path: Path, shards: Any, re
     [
         ("loop", "store"),
         ("out", "store"),
-        ("nowhere", "stray"),
+        ("nowhere", "store"),
         ("fifo", "stray"),
         ("directory", "stray"),
     ],

@@ -110,7 +110,7 @@ def copy_store(
     Keys that match one of the regular expressions ``excludes`` are left out, unless they match one of ``includes``.
     ``if_exists`` is ``"raise"``, ``"replace"`` or ``"skip"``; with ``"raise"`` nothing is copied if any key is there.
     ``storage_options`` are for ``source``, ``target_options`` for ``dest``. Gives the numbers of keys copied, keys
-    skipped, and bytes copied.
+    skipped, and bytes copied. A link out of ``source``, or to nowhere, is a :class:`~zardine.errors.StoreError`.
     """
     import re
 
@@ -122,12 +122,15 @@ def copy_store(
     target, outer = find_place(dest, dest_path, storage_options=target_options)
     say = log or (lambda line: None)
     prefix = f"{prefix}/" if prefix else ""
-    keys = []
-    for key in origin.list_prefix(prefix):
+
+    def is_wanted(key: str) -> bool:
         relative = key[len(prefix) :]
-        out = any(each.search(relative) for each in excluded) and not any(each.search(relative) for each in included)
-        if not out:
-            keys.append((key, join_path(outer, relative)))
+        return not any(each.search(relative) for each in excluded) or any(each.search(relative) for each in included)
+
+    keys = [(key, join_path(outer, key[len(prefix) :])) for key in origin.list_prefix(prefix) if is_wanted(key)]
+    for key, _ in origin.left_out(prefix):
+        if is_wanted(key):
+            origin.version(key)  # an error where it is a link that is not followed
     is_there = target.exists if if_exists == "replace" or not target.cost.is_slow else _listed(target, outer)
     if if_exists == "raise":
         there = next((new for _, new in keys if is_there(new)), None)

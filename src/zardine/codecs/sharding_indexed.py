@@ -121,11 +121,8 @@ class ShardingCodec(ArrayBytesCodec):
 
         Raises :class:`~zardine.errors.MetadataError` with every reason why shards of ``spec`` cannot be made so.
         """
-        problems = Problems()
-        prepared = prepare_sharding(self, spec, problems)
-        problems.raise_if_any(self.name)
-        assert prepared is not None
-        return type(self)(
+        prepared = prepared_sharding(self, spec)
+        resolved = type(self)(
             chunk_shape=self.chunk_shape,
             codecs=prepared.chain.codecs,
             index_codecs=prepared.layout.index_chain.codecs,
@@ -133,6 +130,7 @@ class ShardingCodec(ArrayBytesCodec):
             draft=self.draft,
             subchunk_write_order=self.subchunk_write_order,
         )
+        return self if resolved == self else resolved  # what is prepared for it is found again
 
     def remarks(self, spec: ChunkSpec) -> Sequence[Problem]:
         """Those of the inner codecs."""
@@ -146,7 +144,7 @@ class ShardingCodec(ArrayBytesCodec):
 
     def encoded_limit(self, spec: ChunkSpec) -> int | None:
         """Room for every inner chunk at its largest and the index, twice; unused space comes on top."""
-        prepared = _prepared(self, spec)
+        prepared = prepared_sharding(self, spec)
         inner = prepared.chain.encoded_limit
         return None if inner is None else 2 * (inner * prepared.layout.count + prepared.layout.index_size) + 2**20
 
@@ -159,7 +157,7 @@ class ShardingCodec(ArrayBytesCodec):
         return self._encode(array, spec, write_empty=True)
 
     def _encode(self, array: npt.NDArray[Any], spec: ChunkSpec, *, write_empty: bool) -> BytesLike:
-        prepared = _prepared(self, spec)
+        prepared = prepared_sharding(self, spec)
         chain = prepared.chain
         chunks: list[BytesLike | None] = []
         for row in range(prepared.layout.count):
@@ -174,7 +172,7 @@ class ShardingCodec(ArrayBytesCodec):
 
     def decode_box(self, data: BytesLike, spec: ChunkSpec, box: tuple[tuple[int, int], ...]) -> npt.NDArray[Any]:
         """The inner chunks of a shard that ``box`` touches; no others are looked at."""
-        prepared = _prepared(self, spec)
+        prepared = prepared_sharding(self, spec)
         prepared.layout.check_too_short(len(data))
         prepared.layout.check_memory()
         index = prepared.layout.checked_index_of(data)
@@ -274,7 +272,7 @@ def _tell_chunks(chain: CodecChain, index_size: int) -> IsChunk | None:
     if not _has_index_of(chain, index_size):
         return None
     assert isinstance(chain.serializer, ShardingCodec)
-    nested = _prepared(chain.serializer, chain.serializer_spec).layout
+    nested = prepared_sharding(chain.serializer, chain.serializer_spec).layout
 
     def is_shard(read: Read, offset: int, length: int) -> bool:
         if length < nested.index_size:
@@ -303,7 +301,7 @@ def _has_index_of(chain: CodecChain, size: int) -> bool:
     """Whether a chunk may be a shard, or have shards in it, with an index of ``size`` bytes."""
     if not isinstance(chain.serializer, ShardingCodec):
         return False
-    prepared = _prepared(chain.serializer, chain.serializer_spec)
+    prepared = prepared_sharding(chain.serializer, chain.serializer_spec)
     return prepared.layout.index_size == size or _has_index_of(prepared.chain, size)
 
 
@@ -352,7 +350,11 @@ def _with_bytes(codecs: tuple[Codec, ...]) -> tuple[Codec, ...]:
 
 
 @lru_cache(maxsize=512)
-def _prepared(codec: ShardingCodec, spec: ChunkSpec) -> PreparedSharding:
+def prepared_sharding(codec: ShardingCodec, spec: ChunkSpec) -> PreparedSharding:
+    """The sharding codec ready for shards of ``spec``; :class:`~zardine.errors.MetadataError` with every reason if not.
+
+    Shards in shards ask for what is inside of them at every depth, and find here what was prepared.
+    """
     problems = Problems()
     prepared = prepare_sharding(codec, spec, problems)
     if prepared is None:

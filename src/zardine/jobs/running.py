@@ -208,6 +208,10 @@ class _Here:
         return self._channel
 
 
+_MOST_WORKERS: Final = 1024
+"""Processes of one machine; a mistake in typing shall not begin millions."""
+
+
 @contextmanager
 def runner_of(executor: Any, workers: int | None, module: str) -> Iterator[Runner]:
     """Give where jobs run: at an ``executor``, in so many processes, or without either in this thread.
@@ -216,8 +220,8 @@ def runner_of(executor: Any, workers: int | None, module: str) -> Iterator[Runne
     """
     if executor is not None and workers is not None:
         raise ValueError("give either an executor, or the number of workers, not both")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers is a number of processes, 1 or more, not {workers}")
+    if workers is not None and not 1 <= workers <= _MOST_WORKERS:
+        raise ValueError(f"workers is a number of processes of this machine, from 1 to {_MOST_WORKERS}, not {workers}")
     runner: _Given | _Here | _Processes
     if executor is not None:
         runner = _Given(executor)

@@ -39,6 +39,8 @@ def explain_bad_name(name: str, zarr_format: int | None = None) -> str | None:
         return f"the name {name!r} starts with the reserved prefix '__'"
     if "\0" in name:
         return f"the name {name!r} contains a NUL character"
+    if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
+        return f"the name {name!r} contains a lone surrogate, which UTF-8 cannot hold"
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from math import prod
 from operator import index as as_index
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
@@ -35,7 +36,14 @@ from zardine.engine.stored import data_version
 from zardine.engine.write import check_strategy, write_plan
 from zardine.engine.write_block import write_block
 from zardine.engine.write_buffer import WriteBuffer
-from zardine.errors import ConditionFailedError, MetadataError, ReadOnlyError, SelectionError, UnsupportedError
+from zardine.errors import (
+    ChunkTooLargeError,
+    ConditionFailedError,
+    MetadataError,
+    ReadOnlyError,
+    SelectionError,
+    UnsupportedError,
+)
 from zardine.hierarchy.consolidated import Consolidated
 from zardine.hierarchy.find import describe, document_key, load_array
 from zardine.hierarchy.place import find_place, same_place
@@ -571,7 +579,7 @@ class Array(StoredFacts):
         shape = selection.shape
         direct = out is not None and fields is None and out.dtype == self.dtype
         handle = self._handle
-        target = out if direct and out is not None else np.empty(shape, self.dtype, order=handle.order)
+        target = out if direct and out is not None else self._new_result(shape)
         grids = handle.layout.grids
         if isinstance(selection, GridSelection):
             full = selection.full_view(target)
@@ -587,6 +595,16 @@ class Array(StoredFacts):
                 out[...] = result
             return out
         return result[()] if shape == () else result
+
+    def _new_result(self, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """Memory for what is read; a document may claim any shape."""
+        try:
+            return np.empty(shape, self.dtype, order=self._handle.order)
+        except (MemoryError, ValueError):  # NumPy says of more than 2^63 bytes that the value is wrong
+            size = prod(shape) * self.dtype.itemsize
+            raise ChunkTooLargeError(
+                f"the result, {size} bytes of shape {shape}, does not fit into memory: read it in parts"
+            ).at(array=self.path) from None
 
     def _set(self, selection: Selection, value: Any, fields: Fields) -> None:
         self._check_writable()

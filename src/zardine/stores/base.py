@@ -590,7 +590,10 @@ def check_key(key: str) -> str:
     No empty parts (so no ``/`` at either end), no ``.`` or ``..`` parts, no NUL character, no lone surrogates.
     """
     if not (_is_known_key(key) if isinstance(key, str) and len(key) <= _SHORT else is_key(key)):
-        raise InvalidKeyError(f"invalid store key {key!r}: parts joined by '/' are needed, none empty, '.' or '..'")
+        raise InvalidKeyError(
+            f"invalid store key {key!r}: parts joined by '/' are needed, none empty, '.' or '..', without NUL "
+            "characters and lone surrogates"
+        )
     return key
 
 

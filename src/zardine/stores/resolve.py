@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from zardine.errors import StoreError, UnsupportedError
 from zardine.stores.base import Store
-from zardine.stores.local.store import LocalStore
+from zardine.stores.local.store import LocalStore, check_path
 from zardine.stores.memory import ManagedMemoryStore, MemoryStore
 from zardine.stores.path import StorePath, normalize_path
 from zardine.stores.url_text import is_file_uri, path_of_uri, without_password
@@ -125,6 +125,7 @@ def _scheme_of(text: str) -> str | None:
 
 
 def _directory(path: str, mode: Mode | None) -> Store:
+    check_path(path)
     if path.lower().endswith(".zip") and not os.path.isdir(path):
         return _zip(path, mode)
     if not os.access(f"{path}/", os.F_OK) and os.path.isfile(path):  # the first call is the cheaper one

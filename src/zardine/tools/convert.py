@@ -271,7 +271,7 @@ def prepare_conversion(
         complete = reads_fill_as_missing(metadata) and _may_be_whole(Array(found, join_path(inner, relative), metadata))
         return array_to_older(relative, metadata, options, complete=complete)
 
-    lost = lost_nodes(found, inner)
+    lost = lost_nodes(found, inner, nodes)
     bare = lost_text(found, inner, nodes)
     nodes = {path: node for path, node in nodes.items() if f"/{path}" not in {each.place for each in bare}}
     if not nodes:  # the only array that was asked for

@@ -80,9 +80,11 @@ def left_out(base: BaseDirectory, prefix: str) -> Iterator[tuple[str, str]]:
         if not entries and here:
             yield here[:-1], EMPTY_DIRECTORY
         for name, is_link, kind in sorted(entries):
-            if is_temporary(name) or not is_key(name):
+            if is_temporary(name):
                 continue
-            if is_link and not _followed(base, here, name):
+            if not is_key(name):
+                yield here + name, "something whose name is not UTF-8, so that no key leads to it,"
+            elif is_link and not _followed(base, here, name):
                 yield here + name, "a link that leads nowhere, out of the store, or to a directory above it"
             elif kind == "directory":
                 waiting.append(f"{here}{name}/")

@@ -121,8 +121,7 @@ class LocalStore(Store):
             path = os.fsdecode(path)
         if isinstance(root, str) and is_file_uri(root):
             path = path_of_uri(root)
-        if not path or "\0" in path:
-            raise StoreError(f"{path!r} is not the path of a directory")
+        check_path(path)
         path = os.path.join(os.getcwd(), path) if not os.path.isabs(path) else path
         if ".." not in path.split(os.sep):  # dropping ".." would change what a link before it means
             path = os.path.normpath(path)
@@ -245,6 +244,11 @@ class LocalStore(Store):
         try:
             fd, lies_in_base = _open(path, key)
         except (FileNotFoundError, NotADirectoryError):
+            if os.path.islink(path):
+                raise StoreError(
+                    f"cannot read key {key!r} of {self}: it is a link that leads nowhere. What it means was not "
+                    "fetched, or is gone; remove the link if nothing is meant to be stored there"
+                ) from None
             return None
         except OSError as error:
             if error.errno == errno.ENXIO:  # a socket, or a FIFO
@@ -832,6 +836,16 @@ class LocalStore(Store):
         raise failure from error
 
 
+def check_path(path: str) -> None:
+    """Raise :class:`~zardine.errors.StoreError` if nothing can have that path."""
+    try:
+        if path and "\0" not in path and os.fsencode(path):
+            return
+    except UnicodeEncodeError:
+        pass
+    raise StoreError(f"{path!r} is not the path of a directory")
+
+
 def _open(path: str, key: str) -> tuple[int, bool]:
     """Open the file of a key, and say whether it surely lies in the base: only links lead out, and of those none is."""
     if _NO_LINK and "/" not in key:
@@ -847,4 +861,4 @@ def _rebuild(kind: type[LocalStore], path: str, read_only: bool, durable: bool) 
     return kind(path, read_only=read_only, durable=durable)
 
 
-__all__ = ["LocalStore"]
+__all__ = ["LocalStore", "check_path"]

@@ -122,7 +122,7 @@ class ObjectClient:
             answer = self._obstore.get(self.inner, self._prefix + key, options=options)
             if most is not None and answer.meta["size"] > most:
                 return answer.meta, None
-            return answer.meta, memoryview(answer.bytes())
+            return answer.meta, memoryview(self._body(answer))
 
         wanted = options.get("range")
         if isinstance(wanted, tuple):
@@ -130,6 +130,10 @@ class ObjectClient:
         else:
             expected = wanted["suffix"] if isinstance(wanted, dict) and "suffix" in wanted else None
         return self._again(call, nbytes=expected, length=lambda found: len(found[1] or b""))
+
+    def _body(self, answer: Any) -> BytesLike:
+        """The bytes of an answer."""
+        return answer.bytes()  # type: ignore[no-any-return]
 
     def head(self, key: str) -> Any:
         """What the service tells of a value."""

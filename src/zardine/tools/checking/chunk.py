@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 
 from zardine.buffers import BytesLike
-from zardine.codecs.base import BytesBytesCodec, ChunkSpec
+from zardine.codecs.base import BytesBytesCodec
 from zardine.codecs.chain import CodecChain
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.gzip import GzipCodec
 from zardine.codecs.numcodecs.checksums import NumcodecsChecksum
-from zardine.codecs.sharding_indexed import PreparedSharding, ShardingCodec, prepare_sharding
+from zardine.codecs.sharding_indexed import PreparedSharding, ShardingCodec, prepared_sharding
 from zardine.codecs.zstd import ZstdCodec
 from zardine.engine.chunk_stack import sound_chunks
 from zardine.engine.pipelines import make_pipeline
 from zardine.errors import ChecksumError, ChunkTooLargeError, DataError
-from zardine.json_document import Problems
 from zardine.tools.checking.index import check_entries, usable_rows
 from zardine.tools.report import Flaw
 
@@ -90,7 +89,7 @@ def nested_sharding(chain: CodecChain, *, around: bool = False) -> PreparedShard
     codec = chain.serializer
     if not isinstance(codec, ShardingCodec) or (chain.compressors and not around):
         return None
-    return _prepared(codec, chain.serializer_spec)
+    return prepared_sharding(codec, chain.serializer_spec)
 
 
 def is_checked(chain: CodecChain) -> bool:
@@ -123,10 +122,3 @@ def _inner(sharding: PreparedSharding, row: int, found: Flaw) -> Flaw:
 @lru_cache(maxsize=64)
 def _pipeline(sharding: PreparedSharding) -> Any:
     return make_pipeline(sharding.chain)
-
-
-@lru_cache(maxsize=64)
-def _prepared(codec: ShardingCodec, spec: ChunkSpec) -> PreparedSharding:
-    prepared = prepare_sharding(codec, spec, Problems())
-    assert prepared is not None  # the same call succeeded when the chain was built
-    return prepared

@@ -15,7 +15,10 @@ from zardine.tools.report import Fault
 
 
 def check_left_out(store: Store, path: str, nodes: dict[str, list[NodeMetadata]]) -> list[Fault]:
-    """Return a fault for each such thing at and below ``path``; of empty directories for those in place of a chunk."""
+    """Return a fault for each such thing at and below ``path``; of empty directories for those in place of a chunk.
+
+    It is of the kind ``"store"`` where an array, or a document, is lost: chunks are behind a link that is not followed.
+    """
     faults = []
     for name, what in store.left_out(f"{path}/" if path else ""):
         here = max((each for each in nodes if is_within(name, each)), key=len, default=path)
@@ -25,7 +28,8 @@ def check_left_out(store: Store, path: str, nodes: dict[str, list[NodeMetadata]]
         at_chunk = _is_chunk(nodes.get(here, ()), inner)
         if what == EMPTY_DIRECTORY and not at_chunk:
             continue
-        error = _read_error(store, name) if at_chunk or inner.rpartition("/")[2] in ALL_NAMES else None
+        in_array = any(isinstance(node, ArrayMetadata) for node in nodes.get(here, ()))
+        error = _read_error(store, name) if in_array or inner.rpartition("/")[2] in ALL_NAMES else None
         if error is not None:
             faults.append(Fault(f"/{here}", name, kind="store", message=error))
         else:

@@ -1,4 +1,4 @@
-"""What is lost of a source that is a file of another format: told before anything is written."""
+"""What is lost of a source, above all one that is a file of another format: told before anything is written."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path
 from zardine.sources.arrays import NotUnicodeError
 from zardine.stores.base import Store
+from zardine.tools.checking.left_out import check_left_out
 from zardine.tools.converting.plan import NodePlan
 
 
-def lost_nodes(store: Store, path: str) -> list[Problem]:
-    """Return what at and below ``path`` has no form in Zarr; empty unless the store shows a foreign file."""
+def lost_nodes(store: Store, path: str, nodes: Mapping[str, NodeMetadata]) -> list[Problem]:
+    """Return what at and below ``path`` has no form in Zarr, or is behind links that are not followed."""
     if not store.is_foreign:
-        return []
+        known = {join_path(path, relative): [node] for relative, node in nodes.items()}
+        faults = check_left_out(store, path, known)
+        return [Problem(f"/{each.key}", each.message) for each in faults if each.kind == "store"]
     start = f"{path}/" if path else ""
     return [
         Problem(f"/{name[len(start) :]}", f"{what}; leave_out=True (--leave-out) converts the rest")
