@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -150,26 +152,34 @@ def test_a_large_shard_is_written_while_it_is_encoded(form: str, tmp_path: Path,
     assert files(tmp_path / "a") == []
 
 
-def raise_at_alarm(write: Callable[[], None]) -> None:
-    """``write``, a millisecond after whose beginning a handler of signals raises."""
+@pytest.fixture
+def raise_at_alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Call a function: a millisecond after the kernel has the files that it writes a handler of signals raises."""
+    new_files = LocalStore.new_files
+
+    @contextmanager
+    def timed(self: LocalStore, *keys: Any, **options: Any) -> Iterator[Any]:
+        with new_files(self, *keys, **options) as files:
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
+            yield files
 
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    def begin() -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0.001)
-        write()
-
-    old = signal.signal(signal.SIGALRM, stop)
-    try:
+    def call(write: Callable[[], None]) -> None:
         with pytest.raises(KeyboardInterrupt):
-            begin()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
+            write()
+
+    monkeypatch.setattr(LocalStore, "new_files", timed)
+    old = signal.signal(signal.SIGALRM, stop)
+    gc.disable()  # what is raised while callbacks of the collector run is not seen
+    yield call
+    gc.enable()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, old)
 
 
-def test_what_a_signal_raises_stops_a_large_shard(tmp_path: Path, sets: list[str]) -> None:
+def test_what_a_signal_raises_stops_a_large_shard(tmp_path: Path, sets: list[str], raise_at_alarm: Any) -> None:
     a, values = create_large(tmp_path / "a", "zstd")
     a[0, 0] = 7
     before = (tmp_path / "a/c/0/0").read_bytes()
@@ -181,7 +191,9 @@ def test_what_a_signal_raises_stops_a_large_shard(tmp_path: Path, sets: list[str
 
 
 @pytest.mark.parametrize("compressors", [None, ()], ids=["with checksums", "as it lies in memory"])
-def test_what_a_signal_raises_stops_the_shards_after_it(compressors: Any, tmp_path: Path, sets: list[str]) -> None:
+def test_what_a_signal_raises_stops_the_shards_after_it(
+    compressors: Any, tmp_path: Path, sets: list[str], raise_at_alarm: Any
+) -> None:
     options: dict[str, Any] = {"chunks": (100, 1000), "shards": (1000, 1000), "compressors": compressors}
     a = zardine.create_array(tmp_path / "a", shape=(40_000, 1000), dtype="i4", **options)
     values = np.ones(a.shape, a.dtype)
