@@ -56,7 +56,13 @@ demo: $(VENV)/.stamp-demo $(VENV)/.stamp-neurons ## write, read and edit a clima
 	@$(BIN)/python demo/neurons.py $(VENV)/neurons/navis/data
 	@$(BIN)/zardine --version
 
-test: lint types rust-checks without-kernel latest pytest ## run the whole suite: ruff, mypy, cargo, pytest on two Pythons
+# mypy and parts of what cargo does are of one thread, and installing waits for the network
+test: $(VENV)/.stamp-test ## run the whole suite: ruff, mypy, cargo, pytest on two Pythons
+	@$(MAKE) --no-print-directory -j$(JOBS) types rust-checks \
+	  $$(.ci/newer-python >/dev/null && echo $(LATEST_VENV)/.stamp-latest)
+	@$(MAKE) --no-print-directory without-kernel
+	@$(MAKE) --no-print-directory latest
+	@$(MAKE) --no-print-directory pytest
 
 lint: $(VENV)/.stamp-test ## ruff, style and format
 	$(BIN)/ruff check .
