@@ -14,6 +14,7 @@ LATEST_VENV := .venv-latest
 DEBUG_VENV := .venv-debug
 DEBUG_FOLDERS := kernel engine sharding codecs property corrupt golden fuzz
 BIN := $(VENV)/bin
+PYTEST := python -m pytest -n $(JOBS) --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py setup.cfg rust/Cargo.toml rust/Cargo.lock rust/build.rs) \
 	$(shell find rust/src -name '*.rs' 2>/dev/null)
@@ -55,7 +56,13 @@ demo: $(VENV)/.stamp-demo $(VENV)/.stamp-neurons ## write, read and edit a clima
 	@$(BIN)/python demo/neurons.py $(VENV)/neurons/navis/data
 	@$(BIN)/zardine --version
 
-test: lint types rust-checks without-kernel latest pytest ## run the whole suite: ruff, mypy, cargo, pytest on two Pythons
+# mypy and parts of what cargo does are of one thread, and installing waits for the network
+test: $(VENV)/.stamp-test ## run the whole suite: ruff, mypy, cargo, pytest on two Pythons
+	@$(MAKE) --no-print-directory -j$(JOBS) types rust-checks \
+	  $$(.ci/newer-python >/dev/null && echo $(LATEST_VENV)/.stamp-latest)
+	@$(MAKE) --no-print-directory without-kernel
+	@$(MAKE) --no-print-directory latest
+	@$(MAKE) --no-print-directory pytest
 
 lint: $(VENV)/.stamp-test ## ruff, style and format
 	$(BIN)/ruff check .
@@ -91,13 +98,13 @@ asan: $(VENV)/.stamp-test ## the tests of the native kernel, in Rust and in Pyth
 servers: $(VENV)/.stamp-servers ## install what the tests talk to: Azurite, zarrita.js and axe (npm), neuroglancer (pip), nginx and Chromium (apt)
 
 without-kernel: $(VENV)/.stamp-test ## the tests of what the native kernel does, without it
-	ZARDINE_KERNEL=0 $(BIN)/python -m pytest -n $(JOBS) $(WITHOUT_KERNEL)
+	ZARDINE_KERNEL=0 $(BIN)/$(PYTEST) $(WITHOUT_KERNEL)
 
 latest: $(VENV)/.stamp-package ## the tests beside other programs, on Python 3.13 or 3.12 with the newest of them
 	@if .ci/newer-python >/dev/null; then \
 	  $(MAKE) --no-print-directory $(LATEST_VENV)/.stamp-latest && \
 	  $(LATEST_VENV)/bin/python -m pip list 2>/dev/null | grep -E '^(zarr|xarray|dask|numpy) ' && \
-	  $(LATEST_VENV)/bin/python -m pytest -n $(JOBS) $(WITH_LATEST); \
+	  $(LATEST_VENV)/bin/$(PYTEST) $(WITH_LATEST); \
 	elif [ "$$CI" = true ]; then \
 	  echo "There is neither a Python 3.13 nor a 3.12 here, which the tests beside other programs need." >&2; exit 1; \
 	else \
@@ -105,11 +112,11 @@ latest: $(VENV)/.stamp-package ## the tests beside other programs, on Python 3.1
 	fi
 
 pytest: $(VENV)/.stamp-test ## all tests, with the native kernel
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/$(PYTEST)
 
 test-debug: $(DEBUG_VENV)/.stamp-debug ## the tests near the kernel, built with overflow checks; needs cargo
 	cargo test --quiet --locked --manifest-path rust/Cargo.toml
-	$(DEBUG_VENV)/bin/python -m pytest -n $(JOBS) $(addprefix tests/,$(DEBUG_FOLDERS))
+	$(DEBUG_VENV)/bin/$(PYTEST) $(addprefix tests/,$(DEBUG_FOLDERS))
 
 bench: ## measure zardine beside its peers; BENCH=--quick for a short look
 	@$(PYTHON) benchmarks/run.py $(BENCH)

@@ -1,8 +1,11 @@
-"""How hard hypothesis tries: as ``effort`` says, or as ``HYPOTHESIS_PROFILE`` names it."""
+"""How hard hypothesis tries: as ``effort`` says, or as ``HYPOTHESIS_PROFILE`` names it; what the collector looks at."""
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 import zardine.tools.reshard  # noqa: F401  while nobody has patched the times that it takes from the engine
@@ -24,3 +27,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the backgro
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let the collector pass over the modules and tests, which stay: they are half a million objects."""
+    gc.disable()
+    yield
+    gc.collect()
+    gc.freeze()
+    gc.enable()

@@ -130,7 +130,7 @@ def test_as_it_lies(source: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "codecs"),
-    list(some(product([*IRIS, *FORMATS], ["packed", "kept"]), 2)),
+    list(some(product([*IRIS, *FORMATS], ["packed", "kept"]), 3)),
     indirect=["source"],
     ids=lambda each: getattr(each, "stem", each),
 )

@@ -125,7 +125,7 @@ def plan_with_least_memory(source: Any, target: Any, more: int, **options: Any) 
     return zardine.plan_convert(source, target, **options, max_memory=memory), memory
 
 
-@settings(max_examples=examples(12), deadline=None)
+@settings(max_examples=examples(7), deadline=None)
 @given(cases(), st.randoms(use_true_random=False))
 def test_any_grids(case: Any, rng: random.Random) -> None:
     zarr_format, shape, old, new, more = case

@@ -51,7 +51,7 @@ def test_reshard(tmp_path: Path, kind: str) -> None:
             names = {file.name for file in Path(path).rglob("*") if file.is_file()}
             assert not any(name.endswith((".tmp", "reshard.json")) for name in names)
 
-    points = every_point(tmp_path, start, RESHARDS[kind], look, 1 if SOAK else 7 if kind == "moved" else 19)
+    points = every_point(tmp_path, start, RESHARDS[kind], look, 1 if SOAK else 11 if kind == "moved" else 31)
     assert points > 30
 
 

@@ -440,7 +440,7 @@ def wait_for_parts(path: Path, count: int, process: subprocess.Popen[bytes]) -> 
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("ending", list(some(SOURCES, 8)))
+@pytest.mark.parametrize("ending", list(some(SOURCES, 12)))
 def test_workers_and_then_all_of_them_are_killed(ending: str, tmp_path: Path) -> None:
     """Killed workers are replaced; where all are killed, the same command goes on from what was read."""
     source, path, script = source_of(ending, tmp_path), tmp_path / "a.zv", tmp_path / "script.py"

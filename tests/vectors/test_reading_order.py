@@ -24,8 +24,8 @@ KINDS = ("points", "objects", "graph", "mesh", "skeleton", "streamlines", "polyl
 def random_value(rng: np.random.Generator, kind: str) -> Any:
     """Some objects that cross many cells and come back into those that they were in."""
     ids = np.sort(rng.choice(100, int(rng.integers(1, 7)), replace=False))
-    lengths = np.full(len(ids), 2) if kind == "lines" else rng.integers(1, 30, len(ids))
-    positions = rng.uniform(-20, 20, (int(lengths.sum()), 2))
+    lengths = np.full(len(ids), 2) if kind == "lines" else rng.integers(1, 20, len(ids))
+    positions = rng.uniform(-12, 12, (int(lengths.sum()), 2))
     owner = np.repeat(ids, lengths)
     columns = {"n": np.arange(len(positions)), "q": np.zeros(len(positions)), "t": np.full(len(positions), "a")}
     if kind in ("streamlines", "polylines", "lines"):

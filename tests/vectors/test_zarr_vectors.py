@@ -190,7 +190,7 @@ PYRAMIDS = [
 ]
 
 
-@pytest.mark.parametrize(("who", "kind", "builder"), list(some(PYRAMIDS, 6)))
+@pytest.mark.parametrize(("who", "kind", "builder"), list(some(PYRAMIDS, 8)))
 def test_pyramids(tmp_path: Path, who: str, kind: str, builder: Any) -> None:
     path, sample = make(who, kind, tmp_path, layout="sharded" if who == "ours" else "flat")
     if builder is their_pyramid and "name" in vectors.read_objects(path).attributes:

@@ -64,7 +64,7 @@ def test_appends(tmp_path: Path) -> None:
     assert zardine.verify(store)
 
 
-@pytest.mark.parametrize(("at", "before"), some([(6, True), (0, False), (0, True), (6, False)], 3))
+@pytest.mark.parametrize(("at", "before"), list(some([(6, True), (0, False), (0, True), (6, False)], 3)))
 def test_a_group_whose_writer_was_killed_is_not_opened(tmp_path: Path, at: int, before: bool) -> None:
     store = tmp_path / "d.zarr"
     if before:
