@@ -17,6 +17,7 @@ pub mod chunk_box;
 pub mod chunk_geometry;
 pub mod decode;
 pub mod distinct;
+pub mod elements;
 pub mod encode;
 pub mod fill_value;
 pub mod job_table;

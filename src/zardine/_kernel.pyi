@@ -274,6 +274,14 @@ def are_current(paths: Sequence[bytes], identities: Sequence[tuple[int, int, int
     That is inode, device, size, and times of modification and change in nanoseconds.
     """
 
+def read_elements(sources: Sequence[Buffer | int], jobs: Buffer, sums: int, threads: int) -> bytearray | None:
+    """Read chunks that hold one byte string each: these, one after the other.
+
+    ``sources`` as for :meth:`Pipeline.decode`, ``jobs``: int64 of shape ``(n, 3)``: source, offset and length in bytes;
+    length -1: not stored, which gives nothing. A chunk is the numbers 1 and of its bytes, as ``<u4``, then these, then
+    so many checksums (CRC32C, ``sums``), each of all that stands before it. ``None`` where one is anything else.
+    """
+
 def read_files(files: Sequence[tuple[int, bytes]], most: int, threads: int) -> list[bytes | None]:
     """Read whole files, named as for :func:`make_files`.
 

@@ -1,0 +1,87 @@
+"""Chunks that hold one byte string each, read together by the kernel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zardine.codecs.crc32c import crc32c
+from zardine.kernel import KERNEL
+
+pytest.importorskip("zardine._kernel")
+
+
+def chunk(text: bytes, sums: int = 1) -> bytes:
+    whole = np.array([1, len(text)], "<u4").tobytes() + text
+    for _ in range(sums):
+        whole += crc32c(whole).to_bytes(4, "little")
+    return whole
+
+
+def read(sources: list[Any], jobs: Any, sums: int = 1) -> Any:
+    assert KERNEL is not None
+    return KERNEL.read_elements(sources, np.array(jobs, np.int64).reshape(-1, 3), sums, 2)
+
+
+@pytest.mark.parametrize("sums", [0, 1, 2])
+def test_they_come_out_of_files_and_memory(tmp_path: Path, sums: int) -> None:
+    texts = [os.urandom(size) for size in (0, 1, 70_000, 5, 300_000, 9)]
+    chunks = [chunk(text, sums) for text in texts]
+    whole = b"".join(chunks)
+    ends = np.cumsum([len(each) for each in chunks])
+    places = [(int(end) - len(each), len(each)) for end, each in zip(ends, chunks, strict=True)]
+    (tmp_path / "file").write_bytes(whole)
+    file = os.open(tmp_path / "file", os.O_RDONLY)
+    try:
+        for order in (range(6), (5, 0, 0, 3, 2), ()):
+            for sources in ([whole, file], [bytearray(whole), file], [file, whole]):
+                jobs = [(number % 2, *places[number]) for number in order]
+                assert read(sources, jobs, sums) == b"".join(texts[number] for number in order)
+                jobs = [(0, *places[number]) for number in order] + [(7, -1, -1)]
+                assert read(sources, jobs, sums) == b"".join(texts[number] for number in order)
+    finally:
+        os.close(file)
+
+
+def test_what_is_wrong_or_unusual_gives_nothing(tmp_path: Path) -> None:
+    good = chunk(b"some text")
+    size = len(good)
+    assert read([good], [(0, 0, size)]) == b"some text"
+    for at in range(size):
+        bad = bytearray(good)
+        bad[at] ^= 4
+        assert read([bytes(bad)], [(0, 0, size)]) is None
+    for job in [
+        (0, 0, size - 1),
+        (0, 0, size + 1),
+        (0, 1, size),
+        (0, 2**62, size),
+        (0, -1, size),
+        (0, 0, -2),
+        (0, 0, 5),
+    ]:
+        assert read([good], [(0, 0, size), job]) is None
+    (tmp_path / "file").write_bytes(good[:-2])
+    file, folder = os.open(tmp_path / "file", os.O_RDONLY), os.open(tmp_path, os.O_RDONLY)
+    try:
+        for source in (file, folder, -1, 2**31 - 1):
+            assert read([source], [(0, 0, size)]) is None
+    finally:
+        os.close(file)
+        os.close(folder)
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    assert KERNEL is not None
+    good = chunk(b"text")
+    for jobs in (np.zeros((1, 4), np.int64), np.zeros(3, np.int64), np.zeros((1, 3)), np.array([[1, 0, 16]])):
+        with pytest.raises(ValueError, match=r".+"):
+            KERNEL.read_elements([good], jobs, 1, 1)
+    with pytest.raises((ValueError, OverflowError)):
+        read([good], [(0, 0, 16)], sums=2**63)
+    with pytest.raises(TypeError):
+        read([None], [(0, 0, 16)])
