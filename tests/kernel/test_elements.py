@@ -85,3 +85,22 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         read([good], [(0, 0, 16)], sums=2**63)
     with pytest.raises(TypeError):
         read([None], [(0, 0, 16)])
+
+
+def test_byte_strings_behind_their_lengths() -> None:
+    assert KERNEL is not None
+    texts = [b"", b"a", b"", bytes(70_000), b"bcd", b""]
+    joined = KERNEL.join_elements(texts)
+    assert joined == b"".join(len(each).to_bytes(4, "little") + each for each in texts)
+    assert KERNEL.split_elements(joined, 0, 6) == (texts, len(joined))
+    assert KERNEL.split_elements(joined + b"more", 4, 3) == (texts[1:4], len(joined) - 11)
+    assert KERNEL.split_elements(b"", 0, 0) == KERNEL.split_elements(b"", 0, 0) == ([], 0)
+    for data, start, count in [(joined, 0, 7), (joined, 1, 6), (joined[:-1], 0, 6), (joined, len(joined) + 1, 0)]:
+        assert KERNEL.split_elements(data, start, count) is None
+    for count in (2**40, 2**63):
+        assert KERNEL.split_elements(joined, 0, count) is None
+    assert KERNEL.join_elements([]) == b""
+    assert KERNEL.join_elements([b"a", bytearray(b"b")]) is None
+    assert KERNEL.join_elements([b"a", None]) is None  # type: ignore[list-item]
+    with pytest.raises(OverflowError):
+        KERNEL.split_elements(joined, -1, 1)

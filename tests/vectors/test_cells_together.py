@@ -12,7 +12,7 @@ import pytest
 from zardine import vectors
 from zardine.errors import CorruptionError
 from zardine.kernel import KERNEL
-from zardine.storage import LocalStore
+from zardine.storage import CountingStore, LocalStore
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.cells_together import read_cells_together
 
@@ -94,3 +94,22 @@ def test_indexes_are_read_once_by_all_who_open_an_array(tmp_path: Path) -> None:
     assert len(spaces) == 1
     vectors.reshard(str(tmp_path), 4)
     assert cells_of(tmp_path).array._handle.cache_space not in spaces
+
+
+def test_who_appends_again_asks_for_the_cells_alone(tmp_path: Path) -> None:
+    write(tmp_path, shard_shape=3)
+    counts = []
+    for number in range(4):
+        counting = CountingStore(LocalStore(tmp_path))
+        if number == 2:  # somebody whose index is another one has changed the same shard
+            shard = tmp_path / "0/vertices/c/1/1"
+            content = shard.read_bytes()
+            shard.unlink()
+            shard.write_bytes(content)
+        vectors.append_points(counting, np.full((5, 2), 45.0, "f4"))
+        counts.append(counting.counts)
+    shards = [[each.keys[f"0/{name}/c/1/1"] for name in ("vertices", "vertex_fragments")] for each in counts]
+    assert shards[1] == shards[3] == [2, 2]  # the cell, and the change
+    assert counts[1].bytes_read < counts[0].bytes_read
+    assert (vectors.read_points(str(tmp_path)).positions == 45).all(axis=1).sum() == 20
+    assert vectors.validate(str(tmp_path)).ok

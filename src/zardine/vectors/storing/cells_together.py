@@ -24,6 +24,7 @@ from zardine.nodes.array import Array
 from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.local.store import LocalStore
+from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.ragged import starts_of, unique_numbers
 
 _MOST_SHARDS = 32
@@ -64,10 +65,13 @@ def share_indexes(array: Array) -> None:
     An index counts as long as its file is the same, in the same version.
     """
     handle = array._handle
-    shard, store = handle.layout.uniform_shard, handle.store
+    shard, store, path = handle.layout.uniform_shard, handle.store, handle.path
+    while isinstance(store, WrapperStore):
+        path = store._key(path)
+        store = store.store
     if shard is None or type(store) is not LocalStore:
         return
-    place = str(store.root), handle.path
+    place = str(store.root), path
     known = _spaces.get(place)
     if known is not None and known[0] is shard:
         array._handle = with_fields(handle, cache_space=known[1])
