@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::Outcome;
 use crate::job_table::{JobTable, Stored};
 use crate::readable::Readable;
+use crate::shard_table::ShardTable;
 use crate::sources::Source;
 use crate::steps::sum;
 use crate::strided_memory::SharedBytes;
@@ -116,6 +117,88 @@ impl<'a> Elements<'a> {
     }
 }
 
+/// Byte strings that become chunks of shards, one after the other in each, with the index of each shard.
+pub struct Packing<'a> {
+    strings: Vec<&'a [u8]>,
+    sums: usize,
+    table: ShardTable,
+    sizes: Vec<usize>,
+    total: usize,
+}
+
+impl<'a> Packing<'a> {
+    /// `table` says in which shard and row each byte string goes, and has as many jobs; chunks have so many checksums.
+    pub fn new(strings: Vec<&'a [u8]>, sums: usize, table: ShardTable) -> Result<Self, String> {
+        let around = sums.checked_mul(sum::SIZE).and_then(|size| size.checked_add(HEAD)).ok_or("too many checksums")?;
+        if strings.iter().any(|string| u32::try_from(string.len()).is_err()) {
+            return Err("a byte string of more bytes than its length can tell".into());
+        }
+        let size = |shard| {
+            let mut jobs = table.jobs(shard);
+            jobs.try_fold(table.index_size(), |size, job| {
+                size.checked_add(strings.get(job)?.len())?.checked_add(around)
+            })
+        };
+        let sizes = (0..table.shards()).map(size).collect::<Option<Vec<usize>>>().ok_or("too many bytes")?;
+        let total = sizes.iter().try_fold(0usize, |total, &size| total.checked_add(size)).ok_or("too many bytes")?;
+        Ok(Packing { strings, sums, table, sizes, total })
+    }
+
+    /// Bytes of each shard.
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Fill `out`, which is as long as all shards, with one after the other.
+    pub fn pack(&self, mut out: &mut [u8], threads: usize) -> Outcome {
+        if out.len() != self.total {
+            return Err("an output of another length".into());
+        }
+        let mut next = |&size: &usize| Mutex::new(out.split_off_mut(..size).unwrap_or_default());
+        let targets: Vec<Mutex<&mut [u8]>> = self.sizes.iter().map(&mut next).collect();
+        let failures = Failures::default();
+        Batches::new(self.sizes.iter().copied(), threads).run(
+            || (),
+            |(), range| {
+                for shard in range {
+                    let mut target = targets[shard].lock().unwrap_or_else(PoisonError::into_inner);
+                    failures.watch(shard, || self.pack_shard(shard, &mut target));
+                }
+            },
+        );
+        failures.sorted().into_iter().next().map_or(Ok(()), |(_, reason)| Err(reason))
+    }
+
+    fn pack_shard(&self, shard: usize, target: &mut [u8]) -> Outcome {
+        let around = HEAD + self.sums * sum::SIZE;
+        let mut at = self.table.head();
+        let mut placed = Vec::with_capacity(self.table.jobs(shard).len());
+        for job in self.table.jobs(shard) {
+            let string = self.strings[job];
+            let chunk = &mut target[at..at + around + string.len()];
+            chunk[..4].copy_from_slice(&1u32.to_le_bytes());
+            chunk[4..HEAD].copy_from_slice(&(string.len() as u32).to_le_bytes());
+            chunk[HEAD..HEAD + string.len()].copy_from_slice(string);
+            let (mut computed, mut end) = (0, 0);
+            for number in 0..self.sums {
+                let stop = HEAD + string.len() + number * sum::SIZE;
+                computed = sum::crc32c(computed, &chunk[end..stop]);
+                chunk[stop..stop + sum::SIZE].copy_from_slice(&computed.to_le_bytes());
+                end = stop;
+            }
+            placed.push((job, at as u64, chunk.len() as u64));
+            at += chunk.len();
+        }
+        let index = if self.table.head() > 0 { 0..self.table.head() } else { at..target.len() };
+        self.table.write_index(&placed, &mut target[index]);
+        Ok(())
+    }
+}
+
 /// See that what stands around a byte string is what has to be there.
 fn check(content: &[u8], around: &[u8]) -> Outcome {
     let (head, sums) = around.split_at(HEAD);
@@ -177,6 +260,38 @@ mod tests {
             }
             assert_eq!(read(&stored, jobs, sums), Some(wanted));
         }
+    }
+
+    #[test]
+    fn shards_are_those_whose_chunks_were_made_one_by_one() {
+        let texts: Vec<Vec<u8>> = (0..40).map(|number: usize| vec![number as u8; number * 31 % 70]).collect();
+        let strings = || texts.iter().map(Vec::as_slice).collect();
+        let bounds = [0, 0, 15, 16, 40];
+        let rows: Vec<i64> = (0..40).map(|number| number * 7 % 40).collect();
+        for (sums, at_start) in [(0, false), (1, true), (2, false)] {
+            let table = || ShardTable::new(&bounds, &rows, 40, (at_start, true), 40).unwrap();
+            let call = Packing::new(strings(), sums, table()).unwrap();
+            let mut out = vec![7; call.total()];
+            call.pack(&mut out, 3).unwrap();
+            let mut wanted = Vec::new();
+            for shard in 0..4 {
+                let (mut body, mut placed) = (Vec::new(), Vec::new());
+                for job in table().jobs(shard) {
+                    let chunk = chunk(&texts[job], sums);
+                    placed.push((job, (table().head() + body.len()) as u64, chunk.len() as u64));
+                    body.extend(chunk);
+                }
+                let mut index = vec![0; table().index_size()];
+                table().write_index(&placed, &mut index);
+                let whole = if at_start { [index, body] } else { [body, index] }.concat();
+                assert_eq!(call.sizes()[shard], whole.len());
+                wanted.extend(whole);
+            }
+            assert_eq!(out, wanted);
+            assert!(call.pack(&mut [0; 3], 1).is_err());
+        }
+        let table = ShardTable::new(&bounds, &rows, 40, (false, true), 40).unwrap();
+        assert!(Packing::new(vec![&[]], 1, table).is_err());
     }
 
     #[test]

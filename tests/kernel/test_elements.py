@@ -104,3 +104,28 @@ def test_byte_strings_behind_their_lengths() -> None:
     assert KERNEL.join_elements([b"a", None]) is None  # type: ignore[list-item]
     with pytest.raises(OverflowError):
         KERNEL.split_elements(joined, -1, 1)
+
+
+@pytest.mark.parametrize("at_start", [False, True])
+def test_shards_are_made_whose_chunks_are_read_again(at_start: bool) -> None:
+    assert KERNEL is not None
+    texts = [os.urandom(size) for size in (3, 0, 70_000, 11, 5)]
+    bounds, rows = np.array([0, 2, 2, 5]), np.array([1, 0, 3, 2, 0])
+    data, sizes = KERNEL.pack_elements(texts, 1, (bounds, rows, 4, at_start, True), 2)
+    assert len(data) == sum(sizes)
+    begin = 0
+    for shard, size in enumerate(sizes):
+        whole, begin = bytes(data[begin : begin + size]), begin + size
+        index = np.frombuffer(whole[:64] if at_start else whole[-68:-4], "<i8").reshape(4, 2)
+        for job in range(*bounds[shard : shard + 2].tolist()):
+            assert read([whole], [(0, *index[rows[job]].tolist())]) == texts[job]
+        assert (index != -1).all(axis=1).sum() == bounds[shard + 1] - bounds[shard]
+    for shards in (
+        (bounds, rows, 3, at_start, True),
+        (bounds[1:], rows, 4, at_start, True),
+        (bounds, rows[1:], 4, at_start, True),
+    ):
+        with pytest.raises(ValueError, match=r".+"):
+            KERNEL.pack_elements(texts, 1, shards, 2)
+    with pytest.raises(ValueError, match="bytes"):
+        KERNEL.pack_elements([*texts[1:], None], 1, (bounds, rows, 4, at_start, True), 2)  # type: ignore[list-item]

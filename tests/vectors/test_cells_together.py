@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from zardine import vectors
+from zardine.engine import read_elements
 from zardine.errors import CorruptionError
 from zardine.kernel import KERNEL
 from zardine.storage import CountingStore, LocalStore
+from zardine.vectors.storing import cell_bytes
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.cells_together import read_cells_together
 
@@ -113,3 +115,18 @@ def test_who_appends_again_asks_for_the_cells_alone(tmp_path: Path) -> None:
     assert counts[1].bytes_read < counts[0].bytes_read
     assert (vectors.read_points(str(tmp_path)).positions == 45).all(axis=1).sum() == 20
     assert vectors.validate(str(tmp_path)).ok
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_shards_are_the_same_without_the_kernel(
+    tmp_path: Path, layout: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def files(path: Path) -> dict[str, bytes]:
+        write(path, **layout)
+        return {str(each.relative_to(path)): each.read_bytes() for each in path.rglob("*") if each.is_file()}
+
+    wanted = files(tmp_path / "a" / "store")
+    monkeypatch.setattr(cell_bytes, "_PACKED_AT_ONCE", 100)
+    assert files(tmp_path / "b" / "store") == wanted
+    monkeypatch.setattr(read_elements, "KERNEL", None)
+    assert files(tmp_path / "c" / "store") == wanted

@@ -1,11 +1,12 @@
 //! Byte strings of many chunks: see `elements`. Those of one chunk, each behind its length.
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
 
-use super::arguments::{Sources, invalid};
+use super::arguments::{Sources, invalid, shard_table};
 use super::pipeline_class::{NewByteArray, guarded, job_table};
-use crate::elements::Elements;
+use crate::elements::{Elements, Packing};
 
 #[pyfunction]
 pub fn read_elements<'py>(
@@ -74,4 +75,23 @@ pub fn join_elements<'py>(py: Python<'py>, elements: &Bound<'py, PyList>) -> PyR
         Ok(())
     })?;
     Ok(Some(joined))
+}
+
+#[pyfunction]
+pub fn pack_elements<'py>(
+    py: Python<'py>,
+    elements: &Bound<'py, PyList>,
+    sums: usize,
+    shards: &Bound<'py, PyTuple>,
+    threads: usize,
+) -> PyResult<(Bound<'py, PyByteArray>, Vec<usize>)> {
+    let held = elements.iter().map(|each| each.cast_into::<PyBytes>()).collect::<Result<Vec<_>, _>>();
+    let held = held.map_err(|_| invalid("elements are bytes"))?;
+    let table = shard_table(shards, held.len())?;
+    let call = Packing::new(held.iter().map(|each| each.as_bytes()).collect(), sums, table).map_err(invalid)?;
+    let mut content = NewByteArray::new(py)?;
+    let out = content.grow_with_zeros(call.total())?;
+    guarded(py, || call.pack(out, threads))?.map_err(|reason| PyRuntimeError::new_err(reason.to_string()))?;
+    // SAFETY: zeros were written to all of it.
+    Ok((unsafe { content.filled() }, call.sizes().to_vec()))
 }
