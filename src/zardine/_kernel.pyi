@@ -294,6 +294,12 @@ def read_named_files(below: bytes, paths: Sequence[bytes], most: int) -> list[by
     ``None`` where one is missing, has more than ``most`` bytes, is no regular file, lies elsewhere or cannot be read.
     """
 
+def stable_order(numbers: Buffer, count: int) -> bytearray:
+    """The stable ascending order of int64 from 0 to below ``count``, found by counting: as native int64.
+
+    Others, and a count that is much larger than there are numbers, are refused (:class:`ValueError`).
+    """
+
 def remove_files(files: Sequence[tuple[int, bytes]], threads: int) -> list[tuple[int, int]]:
     """Remove files, named as for :func:`make_files`; number and error number of each that could not be removed."""
 

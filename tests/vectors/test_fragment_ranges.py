@@ -13,8 +13,9 @@ from zardine.vectors.format.fragment_index import (
     decode_index,
     decode_ranges,
     encode_indexes,
+    encode_tiles,
 )
-from zardine.vectors.format.ragged import ranges
+from zardine.vectors.format.ragged import ranges, starts_of
 
 
 def indexes(rng: np.random.Generator, row_counts: list[int]) -> list[bytes]:
@@ -72,6 +73,7 @@ def test_cells_cut_in_pieces_tile() -> None:
     counts = np.array([3, 0, 2, 70, 1], np.int64)
     rows = np.concatenate([np.arange(5), np.arange(71)])
     blobs = encode_indexes(np.array([0, 3, 5]), counts, rows)
+    assert encode_tiles(np.array([0, 3, 5]), counts) == blobs
     found = ranges_of(blobs, [5, 71])
     assert found is not None
     assert found.tile
@@ -80,3 +82,13 @@ def test_cells_cut_in_pieces_tile() -> None:
     assert bigger is not None
     assert not bigger.tile
     assert ranges_of(blobs, [4, 71]) is None
+
+
+def test_tiles_are_encoded_as_other_fragments() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        numbers = rng.integers(0, 80, int(rng.integers(0, 6)))
+        counts = rng.integers(0, 5, int(numbers.sum()))
+        before = starts_of(numbers)
+        local = ranges(np.zeros(len(numbers), np.int64), np.diff(starts_of(counts)[before]))
+        assert encode_tiles(before, counts) == encode_indexes(before, counts, local)

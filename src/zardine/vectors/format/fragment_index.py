@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,22 @@ def encode_indexes(fragments_before: Ints, counts: Ints, rows: Ints) -> list[byt
     is_range = (counts == 0) | (breaks[np.maximum(at[1:] - 1, 0)] == breaks[np.minimum(at[:-1], len(rows))])
     table = np.stack([first, counts], axis=1).astype("<i8")
     _place_empty(table, counts, is_range, fragments_before)
-    blobs = []
-    for start, stop in zip(fragments_before[:-1].tolist(), fragments_before[1:].tolist(), strict=True):
-        blobs.append(_encode(table[start:stop], is_range[start:stop], rows, at[start : stop + 1]))
-    return blobs
+    return _encode_each(fragments_before, table, is_range, rows, at)
+
+
+def encode_tiles(fragments_before: Ints, counts: Ints) -> list[bytes]:
+    """:func:`encode_indexes` where the fragments of each cell are its rows from the first on, ``counts[f]`` of them."""
+    starts = starts_of(counts)
+    first = starts[:-1] - np.repeat(starts[fragments_before[:-1]], np.diff(fragments_before))
+    table = np.stack([first, counts], axis=1).astype("<i8")
+    return _encode_each(fragments_before, table, np.ones(len(counts), np.bool_), starts[:0], starts)
+
+
+def _encode_each(
+    fragments_before: Ints, table: Ints, is_range: npt.NDArray[np.bool_], rows: Ints, at: Ints
+) -> list[bytes]:
+    edges = pairwise(fragments_before.tolist())
+    return [_encode(table[start:stop], is_range[start:stop], rows, at[start : stop + 1]) for start, stop in edges]
 
 
 def decode_index(blob: bytes, row_count: int) -> FragmentIndex:
@@ -162,7 +175,7 @@ def decode_ranges(data: BytesLike, lengths: Ints, row_counts: Ints) -> FragmentR
     return FragmentRanges(numbers, first, counts, bool(in_order.all() and (np.diff(edges) == row_counts).all()))
 
 
-def _place_empty(table: Ints, counts: Ints, is_range: Ints, fragments_before: Ints) -> None:
+def _place_empty(table: Ints, counts: Ints, is_range: npt.NDArray[np.bool_], fragments_before: Ints) -> None:
     """Let fragments without rows start where the range before them ends, in their cell."""
     empty = np.flatnonzero(counts == 0)
     if len(empty) == 0:
@@ -174,7 +187,7 @@ def _place_empty(table: Ints, counts: Ints, is_range: Ints, fragments_before: In
     table[empty, 0] = np.where(last >= cell_start, before, 0)
 
 
-def _encode(table: Ints, is_range: Ints, rows: Ints, at: Ints) -> bytes:
+def _encode(table: Ints, is_range: npt.NDArray[np.bool_], rows: Ints, at: Ints) -> bytes:
     fragments = len(table)
     if fragments == 0:
         return _HEADER.pack(_MAGIC, _VERSION, 0, 0, 0)
