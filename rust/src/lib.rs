@@ -15,8 +15,10 @@
 pub mod axis_rows;
 pub mod chunk_box;
 pub mod chunk_geometry;
+pub mod counting;
 pub mod decode;
 pub mod distinct;
+pub mod elements;
 pub mod encode;
 pub mod fill_value;
 pub mod job_table;

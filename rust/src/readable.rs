@@ -1,10 +1,13 @@
 //! What is read (copied) piece by piece: open files, and memory that others may change.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::RawFd;
 
 use crate::strided_memory::SharedBytes;
 use crate::{Outcome, Reason};
+
+/// Pieces that one call of the system fills.
+const MOST_PIECES: usize = 1024;
 
 /// What gives bytes by being read: decoders see what was read, which nobody else knows of.
 #[derive(Clone, Copy)]
@@ -35,12 +38,20 @@ impl Readable<'_> {
 
     /// Fill `first`, then `second`, with the bytes from `offset` on.
     pub fn read(&self, offset: u64, first: &mut [u8], second: &mut [u8]) -> Outcome {
+        self.read_pieces(offset, &mut [first, second].map(IoSliceMut::new))
+    }
+
+    /// Fill `pieces`, one after the other, with the bytes from `offset` on.
+    pub fn read_pieces(&self, offset: u64, pieces: &mut [IoSliceMut]) -> Outcome {
         match self {
-            Readable::File(file) => file.read(offset, first, second),
+            Readable::File(file) => file.read(offset, pieces),
             Readable::Shared(bytes) => {
-                self.check(offset, first.len().saturating_add(second.len()))?;
-                bytes.copy_to(offset as usize, first);
-                bytes.copy_to(offset as usize + first.len(), second);
+                self.check(offset, pieces.iter().fold(0, |total: usize, each| total.saturating_add(each.len())))?;
+                let mut at = offset as usize;
+                for piece in pieces {
+                    bytes.copy_to(at, piece);
+                    at += piece.len();
+                }
                 Ok(())
             }
         }
@@ -76,30 +87,29 @@ impl File {
         File { fd, size: Some(size) }
     }
 
-    /// Fill `first`, then `second`, with the bytes from `offset` on.
-    fn read(&self, mut offset: u64, first: &mut [u8], second: &mut [u8]) -> Outcome {
-        let mut given = 0;
-        let border = first.len();
-        let total = border + second.len();
-        while given < total {
-            let rest = &mut first[given.min(border)..];
-            let more = &mut second[given.saturating_sub(border)..];
-            let parts =
-                [rest, more].map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
+    /// Fill `pieces`, one after the other, with the bytes from `offset` on.
+    fn read(&self, mut offset: u64, mut pieces: &mut [IoSliceMut]) -> Outcome {
+        IoSliceMut::advance_slices(&mut pieces, 0);
+        while !pieces.is_empty() {
             let place = libc::off_t::try_from(offset).map_err(|_| "an offset beyond all files")?;
-            // SAFETY: `parts` are two pieces of `first` and `second`, which are borrowed mutably for the call;
-            // whatever number `fd` is, `pread` and `preadv` write nowhere else.
+            // SAFETY: the pieces are borrowed mutably for the call, and each is laid out as an `iovec`, which the
+            // standard library promises; whatever number `fd` is, `pread` and `preadv` write nowhere else.
             let count = unsafe {
-                if second.is_empty() {
-                    libc::pread(self.fd, parts[0].iov_base, parts[0].iov_len, place)
-                } else {
-                    libc::preadv(self.fd, parts.as_ptr(), 2, place)
+                match &mut *pieces {
+                    [only] => libc::pread(self.fd, only.as_mut_ptr().cast(), only.len(), place),
+                    many => {
+                        let count = many.len().min(MOST_PIECES) as libc::c_int;
+                        libc::preadv(self.fd, many.as_ptr().cast(), count, place)
+                    }
                 }
             };
             match count {
-                0 => return Err(format!("the file ends at {offset}, {} bytes too early", total - given).into()),
+                0 => {
+                    let rest: usize = pieces.iter().map(|piece| piece.len()).sum();
+                    return Err(format!("the file ends at {offset}, {rest} bytes too early").into());
+                }
                 count if count > 0 => {
-                    given += count as usize;
+                    IoSliceMut::advance_slices(&mut pieces, count as usize);
                     offset += count as u64;
                 }
                 _ => {

@@ -317,6 +317,14 @@ def are_current(paths: Sequence[bytes], identities: Sequence[tuple[int, int, int
     That is inode, device, size, and times of modification and change in nanoseconds.
     """
 
+def read_elements(sources: Sequence[Buffer | int], jobs: Buffer, sums: int, threads: int) -> bytearray | None:
+    """Read chunks that hold one byte string each: these, one after the other.
+
+    ``sources`` as for :meth:`Pipeline.decode`, ``jobs``: int64 of shape ``(n, 3)``: source, offset and length in bytes;
+    length -1: not stored, which gives nothing. A chunk is the numbers 1 and of its bytes, as ``<u4``, then these, then
+    so many checksums (CRC32C, ``sums``), each of all that stands before it. ``None`` where one is anything else.
+    """
+
 def read_files(files: Sequence[tuple[int, bytes]], most: int, threads: int) -> list[bytes | None]:
     """Read whole files, named as for :func:`make_files`.
 
@@ -327,6 +335,12 @@ def read_named_files(below: bytes, paths: Sequence[bytes], most: int) -> list[by
     """Read whole files one after the other, each as :func:`read_file` does it.
 
     ``None`` where one is missing, has more than ``most`` bytes, is no regular file, lies elsewhere or cannot be read.
+    """
+
+def stable_order(numbers: Buffer, count: int) -> bytearray:
+    """The stable ascending order of int64 from 0 to below ``count``, found by counting: as native int64.
+
+    Others, and a count that is much larger than there are numbers, are refused (:class:`ValueError`).
     """
 
 def remove_files(files: Sequence[tuple[int, bytes]], threads: int) -> list[tuple[int, int]]:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zardine.vectors.format.ragged import find_rows, slices_of, unique_rows
+from zardine.vectors.content.point_content import stable_order
+from zardine.vectors.format.ragged import bounds_of, find_rows, slices_of, unique_rows
 
 Rows = list[tuple[int, ...]]
 
@@ -41,3 +42,25 @@ def test_rows_are_found_where_they_are(table: Rows, data: st.DataObject) -> None
     distinct, numbers = unique_rows(as_array[1])
     assert distinct.tolist() == [list(each) for each in sorted(set(rows))]
     assert distinct[numbers].tolist() == as_array[1].tolist()
+
+
+@pytest.mark.parametrize("count", [1, 3, 1023, 1024, 5003])
+@pytest.mark.parametrize("dtype", ["f4", ">f8", "i8"])
+def test_bounds_are_those_of_each_column(count: int, dtype: str) -> None:
+    whole = np.random.default_rng(count).normal(0, 1e6, (2 * count, 4)).astype(dtype)
+    for rows in (whole, whole[::2], whole[:count, 1:], np.asfortranarray(whole)):
+        low, high = bounds_of(rows)
+        assert low.tolist() == rows.min(axis=0).tolist()
+        assert high.tolist() == rows.max(axis=0).tolist()
+    if whole.dtype.kind == "f":
+        whole[count // 2, 1] = np.nan
+        assert np.isnan(bounds_of(whole)).tolist() == [[False, True, False, False]] * 2
+
+
+@pytest.mark.parametrize(
+    ("length", "count"), [(0, 0), (5, 3), (3000, 7), (3000, 3000), (3000, 100_000), (200_000, 70_000)]
+)
+def test_equal_numbers_stay_in_order(length: int, count: int) -> None:
+    numbers = np.random.default_rng(0).integers(0, max(count, 1), length)
+    order = stable_order(numbers, count)
+    assert np.array_equal(order, np.argsort(numbers, kind="stable"))

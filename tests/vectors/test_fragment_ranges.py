@@ -7,8 +7,15 @@ import pytest
 
 from effort import some
 from zardine.errors import DataError
-from zardine.vectors.format.fragment_index import FragmentIndex, decode_index, decode_ranges, encode_indexes
-from zardine.vectors.format.ragged import ranges
+from zardine.vectors.format.fragment_index import (
+    FragmentIndex,
+    FragmentRanges,
+    decode_index,
+    decode_ranges,
+    encode_indexes,
+    encode_tiles,
+)
+from zardine.vectors.format.ragged import ranges, starts_of
 
 
 def indexes(rng: np.random.Generator, row_counts: list[int]) -> list[bytes]:
@@ -23,6 +30,11 @@ def indexes(rng: np.random.Generator, row_counts: list[int]) -> list[bytes]:
         before.append(before[-1] + fragments)
     counts = np.array([len(each) for each in rows[1:]], np.int64)
     return encode_indexes(np.array(before), counts, np.concatenate(rows).astype(np.int64))
+
+
+def ranges_of(blobs: list[bytes], row_counts: list[int]) -> FragmentRanges | None:
+    lengths = np.array([len(blob) for blob in blobs], np.int64)
+    return decode_ranges(bytearray().join(blobs), lengths, np.array(row_counts))
 
 
 def one_by_one(blobs: list[bytes], row_counts: list[int]) -> list[FragmentIndex] | None:
@@ -45,7 +57,7 @@ def test_ranges_are_those_of_each_cell(seed: int) -> None:
             bad = bytearray(blobs[which])
             bad[int(rng.integers(0, len(bad) if rng.random() < 0.5 else min(len(bad), 40)))] ^= 1 << rng.integers(0, 8)
             blobs[which] = bytes(bad) if rng.random() < 0.8 else bytes(bad[: int(rng.integers(0, len(bad)))])
-        found, wanted = decode_ranges(blobs, np.array(row_counts)), one_by_one(blobs, row_counts)
+        found, wanted = ranges_of(blobs, row_counts), one_by_one(blobs, row_counts)
         assert (found is None) == (wanted is None)
         seen.add(found is None)
         if found is not None and wanted is not None:
@@ -61,11 +73,22 @@ def test_cells_cut_in_pieces_tile() -> None:
     counts = np.array([3, 0, 2, 70, 1], np.int64)
     rows = np.concatenate([np.arange(5), np.arange(71)])
     blobs = encode_indexes(np.array([0, 3, 5]), counts, rows)
-    found = decode_ranges(blobs, np.array([5, 71]))
+    assert encode_tiles(np.array([0, 3, 5]), counts) == blobs
+    found = ranges_of(blobs, [5, 71])
     assert found is not None
     assert found.tile
     assert found.numbers.tolist() == [3, 2]
-    bigger = decode_ranges(blobs, np.array([5, 72]))
+    bigger = ranges_of(blobs, [5, 72])
     assert bigger is not None
     assert not bigger.tile
-    assert decode_ranges(blobs, np.array([4, 71])) is None
+    assert ranges_of(blobs, [4, 71]) is None
+
+
+def test_tiles_are_encoded_as_other_fragments() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        numbers = rng.integers(0, 80, int(rng.integers(0, 6)))
+        counts = rng.integers(0, 5, int(numbers.sum()))
+        before = starts_of(numbers)
+        local = ranges(np.zeros(len(numbers), np.int64), np.diff(starts_of(counts)[before]))
+        assert encode_tiles(before, counts) == encode_indexes(before, counts, local)

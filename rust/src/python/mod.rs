@@ -3,6 +3,8 @@
 mod arguments;
 mod block;
 mod buffers;
+mod counting;
+mod elements;
 mod files;
 mod pipeline_class;
 
@@ -38,6 +40,11 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;
     module.add_function(wrap_pyfunction!(block::block_of_elements, module)?)?;
     module.add_function(wrap_pyfunction!(block::locate_block, module)?)?;
+    module.add_function(wrap_pyfunction!(counting::stable_order, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::join_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::pack_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::read_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::split_elements, module)?)?;
     module.add_function(wrap_pyfunction!(files::make_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::open_new_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::none_is_there, module)?)?;

@@ -470,7 +470,7 @@ fn box_axes((chunks, per_object, strides): &Grid, first: &[usize], shape: &[usiz
     Ok((0..ndim).map(axis).collect())
 }
 
-fn job_table(jobs: &Bound<'_, PyAny>, fixed: usize, axes: usize) -> PyResult<JobTable> {
+pub fn job_table(jobs: &Bound<'_, PyAny>, fixed: usize, axes: usize) -> PyResult<JobTable> {
     let buffer = Buffer::of(jobs, false)?;
     if !matches!(buffer.shape()[..], [_, width] if width == fixed + axes) {
         return Err(invalid(format!("jobs of shape {:?}, expected {} columns", buffer.shape(), fixed + axes)));
@@ -514,12 +514,12 @@ fn noticed(failures: Vec<Failure>) -> PyResult<Failures> {
 
 /// A bytearray whose content is still to be written (PyO3 would first fill it with zeros). No one else knows of the
 /// object before that is done; if it never is, the object goes.
-struct NewByteArray<'py>(Bound<'py, PyByteArray>);
+pub struct NewByteArray<'py>(Bound<'py, PyByteArray>);
 
 impl<'py> NewByteArray<'py> {
     /// An empty one. (One that is made with a length is freed half-made where there is not enough memory, of which
     /// CPython 3.11 complains.)
-    fn new(py: Python<'py>) -> PyResult<Self> {
+    pub fn new(py: Python<'py>) -> PyResult<Self> {
         Ok(NewByteArray(PyByteArray::new(py, &[])))
     }
 
@@ -541,11 +541,19 @@ impl<'py> NewByteArray<'py> {
         Ok(&mut memory[before..])
     }
 
+    /// `more` zeros at the end, to be written over.
+    pub fn grow_with_zeros(&mut self, more: usize) -> PyResult<&mut [u8]> {
+        let memory = self.grow(more)?;
+        memory.fill(MaybeUninit::new(0));
+        // SAFETY: all of it has been written just now, and the borrow is handed on.
+        Ok(unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), memory.len()) })
+    }
+
     /// The object, for everybody to see.
     ///
     /// # Safety
     /// All its bytes have been written.
-    unsafe fn filled(self) -> Bound<'py, PyByteArray> {
+    pub unsafe fn filled(self) -> Bound<'py, PyByteArray> {
         self.0
     }
 }

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from zardine.buffers import BytesLike, Ints
 from zardine.codecs.chain import CodecChain
@@ -63,8 +64,8 @@ def decode_elements(chain: CodecChain, found: Sequence[FoundChunks]) -> list[byt
     lengths = np.concatenate([each.lengths for each in found])
     values: list[bytes | None] = [None] * len(lengths)
     stored = np.flatnonzero(lengths != MISSING)
-    sums = len(chain.compressors)
-    if KERNEL is None or len(stored) <= _FEW or not all(type(codec) is Crc32cCodec for codec in chain.compressors):
+    sums = sums_of(chain)
+    if sums is None or len(stored) <= _FEW:
         number = 0
         for each in found:
             for i in np.flatnonzero(each.lengths != MISSING).tolist():
@@ -77,9 +78,11 @@ def decode_elements(chain: CodecChain, found: Sequence[FoundChunks]) -> list[byt
     first = np.cumsum([0, *(len(each.buffers) for each in found)])[:-1]
     within = np.concatenate([each.within + before for each, before in zip(found, first.tolist(), strict=True)])
     jobs = np.stack([within, np.concatenate([each.offsets for each in found]), lengths], axis=1).astype(np.int64)
-    before = np.cumsum(lengths[stored]) // _AT_ONCE
-    for rows in np.split(stored, np.flatnonzero(np.diff(before)) + 1):
-        _decode_by_kernel(sources, jobs, rows, sums, values)
+    for rows in _portions(jobs, stored):
+        content, starts, ends, whole = _decode_by_kernel(sources, jobs[rows], sums)
+        places = zip(rows[whole].tolist(), starts[whole].tolist(), ends[whole].tolist(), strict=True)
+        for i, start, end in places:
+            values[i] = bytes(content[start:end])
     return values
 
 
@@ -103,30 +106,48 @@ def _element(chain: CodecChain, data: BytesLike) -> bytes | None:
     return bytes(data[_FRAME.size :])
 
 
-def _decode_by_kernel(
-    sources: Sequence[BytesLike | int], jobs: Ints, rows: Ints, sums: int, values: list[bytes | None]
-) -> None:
-    """Verify the checksums of some chunks, and put what they hold into ``values``.
+def sums_of(chain: CodecChain) -> int | None:
+    """Return how many checksums follow each chunk; ``None`` where there is another codec, or no kernel."""
+    good = KERNEL is not None and all(type(codec) is Crc32cCodec for codec in chain.compressors)
+    return len(chain.compressors) if good else None
 
-    ``jobs``: of each chunk the source, and where it starts there, and how long it is.
+
+def join_elements(sources: Sequence[BytesLike | int], jobs: Ints, sums: int) -> tuple[bytearray, Ints] | None:
+    """Return the byte strings of chunks one after the other, and the length of each: 0 where nothing is stored.
+
+    ``jobs``: int64, of each chunk the source, and where it starts there, and how long it is. ``sums``: of
+    :func:`sums_of`. ``None`` where anything is unusual or wrong.
     """
-    if len(rows) == 0:
-        return
-    chosen = jobs[rows]
-    sizes = chosen[:, 2] - sums * _SUM
-    starts = np.cumsum(sizes) - sizes
+    assert KERNEL is not None
+    data = KERNEL.read_elements(sources, jobs, sums, thread_count())
+    lengths = np.where(jobs[:, 2] == MISSING, 0, jobs[:, 2] - (_FRAME.size + sums * _SUM))
+    return None if data is None else (data, lengths)
+
+
+def _portions(jobs: Ints, rows: Ints) -> list[Ints]:
+    """Cut rows so that no more is decoded at a time than may be held twice."""
+    before = np.cumsum(jobs[rows, 2]) // _AT_ONCE
+    return [each for each in np.split(rows, np.flatnonzero(np.diff(before)) + 1) if len(each)]
+
+
+def _decode_by_kernel(
+    sources: Sequence[BytesLike | int], jobs: Ints, sums: int
+) -> tuple[memoryview, Ints, Ints, npt.NDArray[np.bool_]]:
+    """Verify the checksums of chunks, and return what they hold, and where that of each starts and ends.
+
+    The last item is which are neither unusual nor wrong.
+    """
+    sizes = jobs[:, 2] - sums * _SUM
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
     out = np.empty(int(sizes.sum()), np.uint8)
-    numbered = np.concatenate([chosen, np.arange(len(rows))[:, None]], axis=1)
+    numbered = np.concatenate([jobs, np.arange(len(jobs))[:, None]], axis=1)
     axis = ("s", sizes, np.zeros_like(sizes), sizes, starts, 1)
     failed = _pipeline(sums).decode(sources, numbered, [axis], out.view("V1"), thread_count())
     frames = out[starts[:, None] + np.arange(_FRAME.size)].view("<u4")
     whole = (frames[:, 0] == 1) & (frames[:, 1] == sizes - _FRAME.size)
     whole[[number for number, _ in failed]] = False
-    data = out.data
-    ends = starts + sizes
-    starts += _FRAME.size
-    for i, start, end in zip(rows[whole].tolist(), starts[whole].tolist(), ends[whole].tolist(), strict=True):
-        values[i] = bytes(data[start:end])
+    return out.data, starts + _FRAME.size, ends, whole
 
 
 _pipelines: dict[int, Any] = {}

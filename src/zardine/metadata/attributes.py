@@ -47,5 +47,7 @@ def _convert(value: object, place: str) -> JSON:
                 raise TypeError(f"{place}: attribute names must be strings, not {name!r}")
         return {name: _convert(each, f"{place}.{name}") for name, each in value.items()}
     if isinstance(value, (list, tuple)):
+        if set(map(type, value)) <= {str, int, bool}:
+            return list(value)
         return [_convert(each, f"{place}[{i}]") for i, each in enumerate(value)]
     raise TypeError(f"{place}: {type(value).__name__} has no JSON form; give numbers, strings, lists or objects")

@@ -66,6 +66,8 @@ def _cast_bytes(value: object) -> npt.NDArray[Any]:
         scalar[()] = bytes(value)
         return scalar
     array = np.asarray(value, dtype=object)
+    if set(map(type, array.reshape(-1).tolist())) <= {bytes}:
+        return array.copy()
     cast = np.empty(array.shape, object)
     for at, item in np.ndenumerate(array):
         if not isinstance(item, (bytes, bytearray, memoryview, np.bytes_)):

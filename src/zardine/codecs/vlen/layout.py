@@ -14,6 +14,7 @@ import numpy as np
 from zardine.buffers import BytesLike
 from zardine.codecs.base import ChunkSpec
 from zardine.errors import ChunkDecodeError, EncodeError
+from zardine.kernel import KERNEL
 
 AT_ONCE = 65536
 """Elements that are Python objects at a time."""
@@ -32,6 +33,10 @@ def join_elements(batches: Iterable[list[bytes]], count: int, *, codec: str) -> 
         raise EncodeError(f"more than {_MOST} elements", codec=codec)
     pieces = [count.to_bytes(_WORD, "little")]
     for batch in batches:
+        joined = None if KERNEL is None else KERNEL.join_elements(batch)
+        if joined is not None:
+            pieces.append(joined)
+            continue
         lengths = np.fromiter(map(len, batch), np.int64, len(batch))
         if lengths.max(initial=0) > _MOST:
             raise EncodeError(f"more than {_MOST} bytes in one element", codec=codec)
@@ -63,8 +68,16 @@ def split_elements(data: BytesLike, spec: ChunkSpec, *, codec: str) -> Iterator[
 def _elements(stored: bytes, count: int, codec: str) -> Iterator[bytes]:
     size = len(stored)
     position = _WORD
-    zeros = max(len(stored.rstrip(b"\0")), _WORD)
-    for index in range(count):
+    done = 0
+    while KERNEL is not None and done < count:
+        batch = KERNEL.split_elements(stored, position, min(AT_ONCE, count - done))
+        if batch is None:
+            break  # what is wrong is told below
+        yield from batch[0]
+        position = batch[1]
+        done += len(batch[0])
+    zeros = max(len(stored.rstrip(b"\0")), _WORD) if done < count else 0
+    for index in range(done, count):
         if position >= zeros and size - position == _WORD * (count - index):
             yield from repeat(b"", count - index)  # a table that grows has room for many
             return

@@ -23,7 +23,7 @@ from zardine.vectors.content.content import Columns, Content, Groups, Links
 from zardine.vectors.content.link_placement import PlacedLinks, place_links
 from zardine.vectors.format.cell_documents import cell_attributes
 from zardine.vectors.format.documents import LevelBlock, new_level
-from zardine.vectors.format.fragment_index import encode_indexes
+from zardine.vectors.format.fragment_index import encode_indexes, encode_tiles
 from zardine.vectors.format.grids import MOST_CELLS, MOST_COORDINATE, grid_for
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
 from zardine.vectors.format.links import SELF, encode_links, segment_of, signed
@@ -146,9 +146,12 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
         {"zv_array": "vertices", "dtype": positions.dtype.name, "encoding": "raw"},
     )
     fragments = content.fragments
-    cells = np.repeat(content.row_starts[:-1], np.diff(fragments.before))
-    local = fragments.rows - np.repeat(cells, np.diff(fragments.starts))
-    blobs = encode_indexes(fragments.before, np.diff(fragments.starts), local)
+    counts = np.diff(fragments.starts)
+    if fragments.tile:
+        blobs = encode_tiles(fragments.before, counts)
+    else:
+        cells = np.repeat(content.row_starts[:-1], np.diff(fragments.before))
+        blobs = encode_indexes(fragments.before, counts, fragments.rows - np.repeat(cells, counts))
     named = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
     yield _cells("vertex_fragments", grid, content.keys, blobs, named)
     yield from plan_members(content, grid.layout)

@@ -14,6 +14,7 @@ from zardine.errors import DataError
 from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import array_of, checked_mapping, joined_arrays
 from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
+from zardine.vectors.content.point_content import stable_order
 from zardine.vectors.format.grids import distinct_chunks_of
 from zardine.vectors.format.ragged import ranges, rows_at, starts_of
 
@@ -39,7 +40,7 @@ def run_content(
     first = np.flatnonzero(begins)
     lengths = np.diff(np.concatenate([first, [count]]))
     cells_of, rows_of = cell[first], row[first]
-    by_cell = np.argsort(cells_of, kind="stable")
+    by_cell = stable_order(cells_of, len(keys))
     order = ranges(first[by_cell], lengths[by_cell])
     place = np.empty(len(first), np.int64)
     place[by_cell] = np.arange(len(first))

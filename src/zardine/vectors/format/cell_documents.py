@@ -34,7 +34,8 @@ def origin_of(attributes: Mapping[str, Any], rank: int, path: str = "") -> tuple
 
 def key_texts(chunks: Ints) -> list[str]:
     """``nonempty_chunks`` for ``chunks``: sorted as text."""
-    return sorted(".".join(map(str, chunk)) for chunk in chunks.tolist())
+    form = ".".join(["%d"] * chunks.shape[1])
+    return sorted([form % tuple(chunk) for chunk in chunks.tolist()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,12 +14,14 @@ A fragment is a range of rows or a list of them; a list may name rows twice, and
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from zardine.buffers import Ints
+from zardine.buffers import BytesLike, Ints
 from zardine.errors import ChunkDecodeError
 from zardine.vectors.format.ragged import ranges, starts_of
 
@@ -56,10 +58,22 @@ def encode_indexes(fragments_before: Ints, counts: Ints, rows: Ints) -> list[byt
     is_range = (counts == 0) | (breaks[np.maximum(at[1:] - 1, 0)] == breaks[np.minimum(at[:-1], len(rows))])
     table = np.stack([first, counts], axis=1).astype("<i8")
     _place_empty(table, counts, is_range, fragments_before)
-    blobs = []
-    for start, stop in zip(fragments_before[:-1].tolist(), fragments_before[1:].tolist(), strict=True):
-        blobs.append(_encode(table[start:stop], is_range[start:stop], rows, at[start : stop + 1]))
-    return blobs
+    return _encode_each(fragments_before, table, is_range, rows, at)
+
+
+def encode_tiles(fragments_before: Ints, counts: Ints) -> list[bytes]:
+    """:func:`encode_indexes` where the fragments of each cell are its rows from the first on, ``counts[f]`` of them."""
+    starts = starts_of(counts)
+    first = starts[:-1] - np.repeat(starts[fragments_before[:-1]], np.diff(fragments_before))
+    table = np.stack([first, counts], axis=1).astype("<i8")
+    return _encode_each(fragments_before, table, np.ones(len(counts), np.bool_), starts[:0], starts)
+
+
+def _encode_each(
+    fragments_before: Ints, table: Ints, is_range: npt.NDArray[np.bool_], rows: Ints, at: Ints
+) -> list[bytes]:
+    edges = pairwise(fragments_before.tolist())
+    return [_encode(table[start:stop], is_range[start:stop], rows, at[start : stop + 1]) for start, stop in edges]
 
 
 def decode_index(blob: bytes, row_count: int) -> FragmentIndex:
@@ -121,32 +135,34 @@ class FragmentRanges:
     """Whether they cut the rows of every cell in pieces, in order."""
 
 
-def decode_ranges(blobs: Sequence[bytes], row_counts: Ints) -> FragmentRanges | None:
+def decode_ranges(data: BytesLike, lengths: Ints, row_counts: Ints) -> FragmentRanges | None:
     """The fragments of many cells at a time, where all are ranges: cell ``c`` has ``row_counts[c]`` rows.
 
-    ``None`` where some are lists, or anything is damaged; :func:`decode_index` tells of each cell.
+    ``data`` is the indexes one after the other, each of ``lengths[c]`` bytes. ``None`` where some are lists, or
+    anything is damaged; :func:`decode_index` tells of each cell.
     """
-    lengths = np.fromiter(map(len, blobs), np.int64, len(blobs))
-    if len(blobs) == 0 or lengths.min() < _HEADER.size:
+    if len(lengths) == 0 or lengths.min() < _HEADER.size or (lengths % 4).any():
         return None
-    words = np.frombuffer(b"".join(blob.ljust(-(-len(blob) // 8) * 8, b"\0") for blob in blobs), "<u8")
-    starts = starts_of(-(-lengths // 8))[:-1]
-    numbers = (words[starts + 1] & 0xFFFFFFFF).astype(np.int64)
-    bitmap = (numbers + 63) // 64
-    size = _HEADER.size + 8 * bitmap + np.where(numbers > 0, 16 * numbers + 4, 0)
-    known = (words[starts] == _MAGIC + (_VERSION << 32)) & (words[starts + 1] >> 32 == numbers.astype(np.uint64))
-    if not known.all() or (lengths != size).any():
+    words = np.frombuffer(data, "<u4")
+    starts = starts_of(lengths // 4)[:-1]
+    heads = words[starts[:, None] + np.arange(4)]
+    numbers = heads[:, 2].astype(np.int64)
+    bitmap = (numbers + 63) // 64 * 2
+    size = _HEADER.size + 4 * bitmap + np.where(numbers > 0, 16 * numbers + 4, 0)
+    if (heads[:, :2] != (_MAGIC, _VERSION)).any() or (heads[:, 2] != heads[:, 3]).any() or (lengths != size).any():
         return None
     filled = np.flatnonzero(numbers)
-    bits = words[ranges(starts[filled] + 2, bitmap[filled])]
+    bits = words[ranges(starts[filled] + 4, bitmap[filled])].view("<u8")
     wanted = np.full(len(bits), 2**64 - 1, np.uint64)
     unused = (-numbers[filled] % 64).astype(np.uint64)
-    wanted[np.cumsum(bitmap[filled]) - 1] >>= unused
-    tables = starts[filled] + 2 + bitmap[filled]
-    ends = words[tables + 2 * numbers[filled]] & 0xFFFFFFFF
-    if (bits != wanted).any() or ends.any():
+    wanted[np.cumsum(bitmap[filled] // 2) - 1] >>= unused
+    tables = starts[filled] + 4 + bitmap[filled]
+    if (bits != wanted).any() or words[tables + 4 * numbers[filled]].any():
         return None
-    table = words[ranges(tables, 2 * numbers[filled])].astype(np.int64).reshape(-1, 2)
+    four_words: npt.NDArray[Any] = np.ndarray(len(words) - 3, "V16", words, strides=(4,))  # from each word on
+    within = 4 * np.arange(int(numbers.sum())) - np.repeat(4 * starts_of(numbers)[:-1], numbers)
+    chosen = four_words[np.repeat(tables, numbers[filled]) + within]
+    table = chosen.view("<i8").astype(np.int64, copy=False).reshape(-1, 2)
     first, counts = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
     rows = np.repeat(row_counts, numbers)
     if ((first < 0) | (counts < 0) | (first > rows) | (counts > rows - first)).any():
@@ -159,7 +175,7 @@ def decode_ranges(blobs: Sequence[bytes], row_counts: Ints) -> FragmentRanges | 
     return FragmentRanges(numbers, first, counts, bool(in_order.all() and (np.diff(edges) == row_counts).all()))
 
 
-def _place_empty(table: Ints, counts: Ints, is_range: Ints, fragments_before: Ints) -> None:
+def _place_empty(table: Ints, counts: Ints, is_range: npt.NDArray[np.bool_], fragments_before: Ints) -> None:
     """Let fragments without rows start where the range before them ends, in their cell."""
     empty = np.flatnonzero(counts == 0)
     if len(empty) == 0:
@@ -171,7 +187,7 @@ def _place_empty(table: Ints, counts: Ints, is_range: Ints, fragments_before: In
     table[empty, 0] = np.where(last >= cell_start, before, 0)
 
 
-def _encode(table: Ints, is_range: Ints, rows: Ints, at: Ints) -> bytes:
+def _encode(table: Ints, is_range: npt.NDArray[np.bool_], rows: Ints, at: Ints) -> bytes:
     fragments = len(table)
     if fragments == 0:
         return _HEADER.pack(_MAGIC, _VERSION, 0, 0, 0)

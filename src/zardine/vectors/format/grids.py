@@ -16,13 +16,16 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import DataError
-from zardine.vectors.format.ragged import unique_numbers, unique_rows
+from zardine.vectors.format.ragged import bounds_of, unique_numbers, unique_rows
 
 MOST_COORDINATE = 2**53
 """Of a chunk, along each axis."""
 
 MOST_CELLS = 2**40
 """Of a grid."""
+
+_AT_ONCE = 2**14
+"""Positions."""
 
 
 def chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> Ints:
@@ -41,25 +44,27 @@ def distinct_chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]
     """
     if len(positions) == 0:
         return unique_rows(chunks_of(positions, chunk_shape))
-    columns, low, widths = [], [], []
-    for axis, size in enumerate(chunk_shape):
-        column = np.divide(positions[:, axis], np.float64(size), dtype=np.float64)
-        np.floor(column, out=column)
-        first, last = float(column.min()), float(column.max())
-        _check_distance(max(-first, last), chunk_shape)
-        columns.append(column)
-        low.append(int(first))
-        widths.append(int(last) - int(first) + 1)
+    lowest, highest = bounds_of(positions)
+    first, last = (np.floor(np.divide(each, chunk_shape, dtype=np.float64)) for each in (lowest, highest))
+    _check_distance(float(np.maximum(-first, last).max()), chunk_shape)
+    low = first.astype(np.int64)
+    widths = (last.astype(np.int64) - low + 1).tolist()
     cells = prod(widths)
     if cells > MOST_COORDINATE:
-        return unique_rows(np.stack(columns, axis=1).astype(np.int64))
-    line = np.zeros(len(positions))  # of integers that float64 holds, as the columns are
-    for column, first, width in zip(columns, low, widths, strict=True):
-        column -= first
-        line *= width
-        line += column
-    found, numbers = unique_numbers(line.astype(np.int64), cells)
-    return np.stack(np.unravel_index(found, widths), axis=1) + np.asarray(low), numbers
+        return unique_rows(chunks_of(positions, chunk_shape))
+    numbers = np.empty(len(positions), np.int64)
+    for start in range(0, len(positions), _AT_ONCE):  # that stay in the cache of a processor
+        part = positions[start : start + _AT_ONCE]
+        line = np.zeros(len(part))  # of integers that float64 holds
+        for axis, width in enumerate(widths):
+            column = np.divide(part[:, axis], np.float64(chunk_shape[axis]), dtype=np.float64)
+            np.floor(column, out=column)
+            column -= first[axis]
+            line *= width
+            line += column
+        numbers[start : start + _AT_ONCE] = line
+    found, numbers = unique_numbers(numbers, cells)
+    return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers
 
 
 def _check_distance(chunks: float, chunk_shape: Sequence[float]) -> None:

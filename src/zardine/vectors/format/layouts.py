@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from operator import index as as_index
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from zardine.codecs.sharding_indexed import ShardingCodec
 from zardine.codecs.zstd import ZstdCodec
 from zardine.creation.v3 import new_array_metadata
 from zardine.errors import DataError, MetadataError
+from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
 
@@ -145,15 +147,27 @@ def cells_metadata(shape: Sequence[int], layout: Layout, attributes: Mapping[str
     shards = fitting_shards(layout.shard_shape, shape)
     if layout.shard_shape is not None and layout.shard_shape != shards:
         attributes = {**attributes, ASKED: [min(each, _LARGEST) for each in layout.shard_shape]}
+    about = tuple(shape), shards, layout.compressors
+    try:
+        plain = _plain_cells(*about)
+    except TypeError:  # a codec that cannot be hashed
+        plain = _plain_cells.__wrapped__(*about)
+    return plain.with_attributes(attributes_to_json(attributes))
+
+
+@lru_cache(64)
+def _plain_cells(
+    shape: tuple[int, ...], shards: tuple[int, ...] | None, compressors: tuple[BytesBytesCodec, ...]
+) -> ArrayMetadata:
     return new_array_metadata(
-        shape=tuple(shape),
+        shape=shape,
         dtype="variable_length_bytes",
         chunks=(1,) * len(shape),
         shards=shards,
-        compressors=list(layout.compressors) or None,
+        compressors=list(compressors) or None,
         checksum=False,
         fill_value=b"",
-        attributes=attributes,
+        zarr_format=3,
     )
 
 

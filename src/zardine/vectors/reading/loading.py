@@ -33,6 +33,7 @@ from zardine.vectors.reading.presence import (
 from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.cells_together import Cells
 from zardine.vectors.storing.store import Level
 
 Check: TypeAlias = Callable[[CellArray], None]
@@ -70,7 +71,7 @@ def load_cells(
     width = level.owner.root.ndim
     if chunks is not None:
         check_empty(level, vertices, index, chunks[find_rows(keys, chunks) < 0])
-    elif sum(map(len, cells)) != level.document.vertex_count * width * dtype.itemsize:
+    elif int(cells.lengths.sum()) != level.document.vertex_count * width * dtype.itemsize:
         found = stored_chunks(vertices)
         if found is not None and len(found) != len(wanted):
             keys, cells = _read_present(vertices, found)
@@ -78,8 +79,7 @@ def load_cells(
     starts = starts_of(counts)
     if chunks is None and trust_count:
         check_all(level, vertices, index, keys, int(starts[-1]))
-    stored = np.frombuffer(bytearray().join(cells), dtype).reshape(-1, width)
-    del cells  # as much memory as the positions
+    stored = np.frombuffer(cells.data, dtype).reshape(-1, width)
     positions = stored.astype(native(dtype), copy=False)
     if level.document.tiles and not fragments:
         index = None
@@ -89,8 +89,8 @@ def load_cells(
         for family, names in (("vertex_attributes", vertex_attributes), ("fragment_attributes", fragment_attributes))
     )
     columns = [partial(stored_column, level, each, keys, check) for each in (*of_rows.values(), *of_parts.values())]
-    blobs, *stored_columns = begun(level.owner.store, [partial(_blobs_of, index, keys), *columns])
-    found_fragments = _one_each(starts) if index is None else _fragments(index, blobs(), keys, counts, starts)
+    indexes, *stored_columns = begun(level.owner.store, [partial(_indexes_of, index, keys), *columns])
+    found_fragments = _one_each(starts) if index is None else _fragments(index, indexes(), keys, counts, starts)
     content = Content(keys, starts, positions, found_fragments)
     in_turn = iter(stored_columns)
     per_row = {name: row_column(content, *next(in_turn)()) for name in of_rows}
@@ -125,23 +125,23 @@ def dtype_of(array: CellArray, default: str | None = None, *, text: bool = False
     return dtype
 
 
-def _read_present(vertices: CellArray, wanted: Ints) -> tuple[Ints, list[bytes]]:
+def _read_present(vertices: CellArray, wanted: Ints) -> tuple[Ints, Cells]:
     if vertices.attributes.get("encoding", "raw") != "raw":
         encoding = vertices.attributes["encoding"]
         raise CorruptionError(f"vertices in the encoding {encoding!r} cannot be read", array=vertices.array.path)
     keys = unique_rows(wanted)[0] if len(wanted) else wanted
-    cells = vertices.read(keys)
-    if all(cells):
+    cells = vertices.read_together(keys)
+    filled = cells.lengths > 0
+    if filled.all():
         return keys, cells
-    filled = np.fromiter(map(bool, cells), np.bool_, len(cells))
     named = vertices.lists(keys[~filled])
     if named is not None and named.any():
         raise lost_cell(vertices, keys[~filled][named][0])
-    return keys[filled], [cell for cell in cells if cell]
+    return keys[filled], cells.filled()
 
 
-def _row_counts(cells: list[bytes], size: int, keys: Ints, array: CellArray) -> Ints:
-    lengths = np.fromiter(map(len, cells), np.int64, len(cells))
+def _row_counts(cells: Cells, size: int, keys: Ints, array: CellArray) -> Ints:
+    lengths = cells.lengths
     if (lengths % size).any():
         wrong = int(np.flatnonzero(lengths % size)[0])
         reason = f"a cell of {int(lengths[wrong])} bytes holds no whole rows of {size} bytes"
@@ -154,18 +154,18 @@ def _one_each(starts: Ints) -> Fragments:
     return Fragments(np.arange(len(starts)), starts, np.arange(int(starts[-1])), True)
 
 
-def _blobs_of(index: CellArray | None, keys: Ints) -> list[bytes]:
-    return [] if index is None else index.read(keys)
+def _indexes_of(index: CellArray | None, keys: Ints) -> Cells:
+    return Cells.of([]) if index is None else index.read_together(keys)
 
 
-def _fragments(index: CellArray, blobs: list[bytes], keys: Ints, counts: Ints, starts: Ints) -> Fragments:
-    plain = decode_ranges(blobs, counts)
+def _fragments(index: CellArray, stored: Cells, keys: Ints, counts: Ints, starts: Ints) -> Fragments:
+    plain = decode_ranges(stored.data, stored.lengths, counts)
     if plain is not None:
         first = plain.first + np.repeat(starts[:-1], plain.numbers)
         rows = np.arange(int(starts[-1])) if plain.tile else ranges(first, plain.counts)
         return Fragments(starts_of(plain.numbers), starts_of(plain.counts), rows, plain.tile)
     decoded: list[FragmentIndex] = []
-    for chunk, blob, count in zip(keys, blobs, counts.tolist(), strict=True):
+    for chunk, blob, count in zip(keys, stored.apart(), counts.tolist(), strict=True):
         try:
             decoded.append(decode_index(blob, count))
         except DataError as error:
@@ -192,7 +192,7 @@ def names_in(level: Level, family: str, wanted: Names) -> list[str]:
     return [name for name in names if name != chunk_attribute]
 
 
-def row_column(content: Content, array: CellArray, cells: list[bytes]) -> Column:
+def row_column(content: Content, array: CellArray, cells: Cells) -> Column:
     """A vertex attribute of ``content`` out of its cells: rows that no fragment names may lack a value."""
     counts = np.diff(content.row_starts)
     needed = counts
@@ -204,16 +204,16 @@ def row_column(content: Content, array: CellArray, cells: list[bytes]) -> Column
     return column_of_cells(array, cells, content.keys, counts, needed)
 
 
-def stored_column(level: Level, relative: str, keys: Ints, check: Check) -> tuple[CellArray, list[bytes]]:
+def stored_column(level: Level, relative: str, keys: Ints, check: Check) -> tuple[CellArray, Cells]:
     """The array of an attribute, checked by ``check``, and its cells. Raises :class:`SelectionError` where none is."""
     array = level.cells(relative)
     if array is None:
         raise SelectionError(f"{level.owner.name} has no attribute {relative!r} at level {level.document.level}")
     check(array)
-    return array, array.read(keys)
+    return array, array.read_together(keys)
 
 
-def column_of_cells(array: CellArray, cells: list[bytes], keys: Ints, counts: Ints, needed: Ints) -> Column:
+def column_of_cells(array: CellArray, cells: Cells, keys: Ints, counts: Ints, needed: Ints) -> Column:
     """An attribute with ``counts[c]`` rows in the cell of ``keys[c]``, of which the first ``needed[c]`` must be there.
 
     Raises :class:`~zardine.errors.CorruptionError` where there are fewer, or more.
@@ -231,7 +231,7 @@ def column_of_cells(array: CellArray, cells: list[bytes], keys: Ints, counts: In
             array=array.array.path,
             chunk=tuple(keys[wrong].tolist()),
         )
-    values: npt.NDArray[Any] = np.frombuffer(bytearray().join(cells), dtype).reshape(-1, *shape)
+    values: npt.NDArray[Any] = np.frombuffer(cells.data, dtype).reshape(-1, *shape)
     if (found != counts).any():
         before = starts_of(found)[:-1]
         whole = np.zeros((int(counts.sum()), *shape), dtype)
@@ -249,7 +249,7 @@ def _channels_found(found: Ints, counts: Ints) -> tuple[int, ...]:
 
 def read_column(array: CellArray, keys: Ints, counts: Ints, needed: Ints) -> Column:
     """An attribute, read; see :func:`column_of_cells`."""
-    return column_of_cells(array, array.read(keys), keys, counts, needed)
+    return column_of_cells(array, array.read_together(keys), keys, counts, needed)
 
 
 def row_shape_of(array: CellArray) -> tuple[int, ...]:

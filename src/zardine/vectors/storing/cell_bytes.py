@@ -21,20 +21,25 @@ from zardine.buffers import BytesLike, Ints
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import find_chunks, read_chunk_object, read_index
-from zardine.engine.read_elements import decode_element
+from zardine.engine.read_elements import decode_element, element_chain, sums_of
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
 from zardine.indexing.plan import plan_grid
 from zardine.indexing.selection import AxisSlice, GridSelection
+from zardine.kernel import KERNEL
 from zardine.nodes.array import Array
+from zardine.settings import thread_count
 from zardine.sharding.index import ShardIndex
 from zardine.stores.base import Store
 from zardine.stores.local.base_directory import BaseDirectory
 from zardine.stores.local.many_files import make_files, read_files
 from zardine.stores.local.store import LocalStore
-from zardine.vectors.format.ragged import unique_rows
+from zardine.vectors.format.ragged import starts_of, unique_rows
 
 _FRAME = struct.Struct("<II")
+
+_PACKED_AT_ONCE = 32 * 2**20
+"""Bytes of cells, about, whose shards are in memory together."""
 
 _SEVERAL = 8
 """Files that are read together sooner than one by one."""
@@ -52,20 +57,27 @@ def encode_cells(array: Array, cells: Sequence[bytes]) -> list[BytesLike]:
     return encoded
 
 
+def write_cells(array: Array, cells: Ints, values: list[bytes]) -> None:
+    """Store cells ``(C, K)``, none of them empty, as :func:`write_encoded` does."""
+    packed = _packed(array, cells, values)
+    if packed is None:
+        write_encoded(array, cells, encode_cells(array, values))
+    else:
+        _write(array, packed, len(unique_rows(cells // np.asarray(array.shards))[0]))
+
+
 def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> None:
     """Store encoded cells ``(C, K)`` of an array that no document names yet and that has none: each object once."""
-    handle = array._handle
-    store, prefix = handle.store, f"{handle.path}/" if handle.path else ""
-    keys = handle.layout.keys
     if array.shards is None:
-        values = ((prefix + keys.encode(cell), data) for cell, data in zip(cells.tolist(), encoded, strict=True))
-        count = len(encoded)
+        _write(array, zip(map(tuple, cells.tolist()), encoded, strict=True), len(encoded))
     else:
         shards, number = unique_rows(cells // np.asarray(array.shards))
-        count = len(shards)
-        values = (
-            (prefix + keys.encode(where), data) for where, data in _assembled(array, cells, encoded, shards, number)
-        )
+        _write(array, _assembled(array, cells, encoded, shards, number), len(shards))
+
+
+def _write(array: Array, objects: Iterable[tuple[tuple[int, ...], BytesLike]], count: int) -> None:
+    store = array._handle.store
+    values = ((array._handle.key(where), data) for where, data in objects)
     if can_write_files(store):
         write_files(store, values)
     else:
@@ -214,6 +226,35 @@ def _assembled(
         for cell in order[edges[which] : edges[which + 1]].tolist():
             chunks[int(rows[cell])] = encoded[cell]
         yield where, layout.assemble(chunks)
+
+
+def _packed(array: Array, cells: Ints, values: list[bytes]) -> Iterator[tuple[tuple[int, ...], BytesLike]] | None:
+    """Shards that the kernel makes of cells, the same as :func:`_assembled` makes; ``None`` where it does not."""
+    chain, layout, shape = element_chain(array._handle.layout), array._handle.layout.uniform_shard, array.shards
+    sums = None if chain is None else sums_of(chain)
+    kernel = KERNEL
+    if kernel is None or sums is None or layout is None or shape is None or not layout.has_words or not values:
+        return None
+    shards, number = unique_rows(cells // np.asarray(shape))
+    rows = (cells % np.asarray(shape)) @ np.asarray(layout.strides)
+    order = np.lexsort((rows, number))
+    bounds = np.searchsorted(number[order], np.arange(len(shards) + 1))
+    sizes = np.fromiter(map(len, values), np.int64, len(values))[order]
+    before = starts_of(sizes)[bounds[:-1]]
+    portions = np.split(np.arange(len(shards)), np.flatnonzero(np.diff(before // _PACKED_AT_ONCE)) + 1)
+    form = layout.count, layout.index_at_start, layout.has_checksum
+
+    def packed() -> Iterator[tuple[tuple[int, ...], BytesLike]]:
+        for some in portions:
+            first, last = bounds[some[0]], bounds[some[-1] + 1]
+            own = order[first:last]
+            table = bounds[some[0] : some[-1] + 2] - first, rows[own], *form
+            data, sizes = kernel.pack_elements([values[cell] for cell in own.tolist()], sums, table, thread_count())
+            ends = np.cumsum(sizes).tolist()
+            for which, size, end in zip(some.tolist(), sizes, ends, strict=True):
+                yield tuple(shards[which].tolist()), memoryview(data)[end - size : end]
+
+    return packed()
 
 
 def _objects(array: Array, *, off_grid: bool = False) -> Iterator[tuple[int, ...]]:

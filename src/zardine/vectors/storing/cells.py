@@ -22,6 +22,7 @@ from zardine.vectors.format.cell_documents import NONEMPTY, ChunkList, origin_of
 from zardine.vectors.format.layouts import Layout, asked_shards, fitting_shards
 from zardine.vectors.format.ragged import find_rows, slices_of, unique_rows
 from zardine.vectors.storing.cell_bytes import find_cells, read_cells
+from zardine.vectors.storing.cells_together import Cells, read_cells_together, share_indexes
 
 _OF_A_KEY = 128
 """Bytes that one chunk of a list takes in a document, about: a list of integers."""
@@ -52,6 +53,7 @@ class CellArray:
         array = Array(store, path, metadata)
         if any(size != 1 for size in array.chunks):
             raise CorruptionError(f"cells are chunks of one element each, not of {array.chunks}", array=path)
+        share_indexes(array)
         leave_to_owner(array._handle)
         return cls(array, origin_of(metadata.attributes, len(metadata.shape), path))
 
@@ -150,6 +152,14 @@ class CellArray:
         for place, cell in zip(np.flatnonzero(on_grid).tolist(), found, strict=True):
             cells[place] = cell
         return cells
+
+    def read_together(self, chunks: Ints) -> Cells:
+        """The same cells one after the other: see :meth:`read`."""
+        if len(chunks) and self.inside(chunks).all():
+            found = read_cells_together(self.array, chunks - np.asarray(self.origin))
+            if found is not None:
+                return found
+        return Cells.of(self.read(chunks))
 
 
 def child(path: str, *names: str) -> str:

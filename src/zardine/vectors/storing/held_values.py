@@ -17,6 +17,7 @@ import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.cache import Cache
+from zardine.engine.locate import INDEXES
 from zardine.engine.workers import for_each, most_requests
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.nodes.array import Array
@@ -167,14 +168,17 @@ def held_values(store: Store) -> Store:
 def hold_shards(cells: Callable[[], Iterable[tuple[CellArray, Ints]]], store: Store) -> None:
     """Read the shards of cells that are to be replaced, by their chunks, so that each is asked for once.
 
-    Otherwise their indexes are asked for first, and then what they say where cells are.
+    Otherwise their indexes are asked for first, and then what they say where cells are. Files whose indexes are known,
+    as those that were changed by an earlier call, are left: of these only the cells are asked for.
     """
     if not isinstance(store, HeldValues):
         return
     keys: list[str] = []
     for array, chunks in cells():
         if array.array.shards is not None:
-            keys += keys_of(array.array, chunks[array.inside(chunks)] - np.asarray(array.origin))
+            space = array.array._handle.cache_space
+            touched = keys_of(array.array, chunks[array.inside(chunks)] - np.asarray(array.origin))
+            keys += [key for key in touched if not (store.edits_files and INDEXES.get(space, key))]
     store.hold(keys)
 
 

@@ -17,7 +17,7 @@ from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node, as_objects
 from zardine.vectors.format.cell_documents import origin_of
-from zardine.vectors.storing.cell_bytes import encode_cells, write_encoded
+from zardine.vectors.storing.cell_bytes import write_cells, write_encoded
 from zardine.vectors.storing.cells import child
 
 USUAL, OTHER = "/", "."
@@ -44,8 +44,11 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
     array = array._with_handle(replace(array._handle, watched=False))  # its document is not stored yet
     if node.chunks is not None:
         origin = origin_of(metadata.attributes, len(metadata.shape))
-        cells = node.cells if node.encoded else encode_cells(array, [bytes(cell) for cell in node.cells])
-        write_encoded(array, node.chunks - np.asarray(origin), cells)
+        places = node.chunks - np.asarray(origin)
+        if node.encoded:
+            write_encoded(array, places, node.cells)
+        else:
+            write_cells(array, places, [bytes(cell) for cell in node.cells])
     elif node.rows is not None:
         step = _CHUNKS_AT_ONCE * array.chunks[0]
         for start in range(0, len(node.rows), step):

@@ -21,6 +21,7 @@ from zardine.stores.attempts import CHANGES, attempts
 from zardine.vectors.format.change_log import Changed
 from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.cells_together import Cells
 from zardine.vectors.storing.table_rows import row_values
 
 T = TypeVar("T")
@@ -45,6 +46,16 @@ class SteadyCells(CellArray):
         stored = iter(self._stored(chunks[place < 0]))
         return [next(stored) if number < 0 else self.changed.values[number] for number in place.tolist()]
 
+    def read_together(self, chunks: Ints) -> Cells:
+        """See :meth:`CellArray.read_together`, and :meth:`read`."""
+        if self.changed is not None:
+            return Cells.of(self.read(chunks))
+
+        def whole(array: CellArray, cells: Cells) -> bool:
+            return _lacks_none(array, chunks, cells.lengths > 0)
+
+        return steadily(self, self.reopen, lambda array: CellArray.read_together(array, chunks), whole)
+
     def found(self) -> Ints:
         """See :meth:`CellArray.found`."""
         stored = self._found()
@@ -55,7 +66,10 @@ class SteadyCells(CellArray):
         return unique_rows(np.concatenate([others, self.changed.places[filled]]))[0]
 
     def _stored(self, chunks: Ints) -> list[bytes]:
-        return steadily(self, self.reopen, lambda array: CellArray.read(array, chunks), self._whole(chunks))
+        def whole(array: CellArray, cells: list[bytes]) -> bool:
+            return all(cells) or _lacks_none(array, chunks, np.fromiter(map(bool, cells), np.bool_, len(cells)))
+
+        return steadily(self, self.reopen, lambda array: CellArray.read(array, chunks), whole)
 
     def _found(self) -> Ints:
 
@@ -65,14 +79,13 @@ class SteadyCells(CellArray):
 
         return steadily(self, self.reopen, CellArray.found, unchanged)
 
-    def _whole(self, chunks: Ints) -> Callable[[CellArray, list[bytes]], bool]:
-        def whole(array: CellArray, cells: list[bytes]) -> bool:
-            if all(cells):
-                return True
-            named = array.lists(chunks[~np.fromiter(map(bool, cells), np.bool_, len(cells))])
-            return named is not None and not named.any()
 
-        return whole
+def _lacks_none(array: CellArray, chunks: Ints, filled: npt.NDArray[np.bool_]) -> bool:
+    """Whether none of the chunks that have no cell is among those that are listed."""
+    if filled.all():
+        return True
+    named = array.lists(chunks[~filled])
+    return named is not None and not named.any()
 
 
 def steadily(

@@ -1,0 +1,323 @@
+//! Chunks that hold one byte string each, read one after the other into one piece of memory.
+//!
+//! Such a chunk is the number of its elements, which is one, and that of their bytes, both words of four bytes, little
+//! endian; then the bytes; then checksums, each of all that stands before it. Those that follow each other in a file are
+//! read by one call of the system, each to where it belongs. Whatever is unusual fails, and is the caller's to do.
+
+use std::io::IoSliceMut;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use crate::Outcome;
+use crate::job_table::{JobTable, Stored};
+use crate::readable::Readable;
+use crate::shard_table::ShardTable;
+use crate::sources::Source;
+use crate::steps::sum;
+use crate::strided_memory::SharedBytes;
+use crate::workers::{Batches, Failures};
+
+/// Bytes in front of the byte string.
+const HEAD: usize = 8;
+/// Chunks that are read together.
+const MOST_TOGETHER: usize = 256;
+/// Reading a chunk takes as long as to look at so many bytes.
+const READING: usize = 4 * 1024;
+
+/// A call.
+pub struct Elements<'a> {
+    sources: &'a [Source<'a>],
+    jobs: &'a JobTable,
+    sums: usize,
+    /// Of each byte string; 0 of one that is not stored.
+    lengths: Vec<usize>,
+    total: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// `jobs` of the columns source, offset and length, which have so many checksums each; nothing where a chunk is too
+    /// short for that.
+    pub fn new(sources: &'a [Source<'a>], jobs: &'a JobTable, sums: usize) -> Result<Option<Self>, String> {
+        jobs.check_sources(sources.len())?;
+        let around = sums.checked_mul(sum::SIZE).and_then(|size| size.checked_add(HEAD)).ok_or("too many checksums")?;
+        let length = |job| match jobs.stored(job) {
+            Stored::Missing => Some(0),
+            Stored::At { length, .. } => length.checked_sub(around),
+            Stored::Impossible => None,
+        };
+        let Some(lengths) = (0..jobs.len()).map(length).collect::<Option<Vec<usize>>>() else { return Ok(None) };
+        let total = lengths.iter().try_fold(0usize, |total, &length| total.checked_add(length));
+        Ok(total.map(|total| Elements { sources, jobs, sums, lengths, total }))
+    }
+
+    /// Bytes of all byte strings.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Fill `out`, which is as long as all byte strings. It holds anything where that fails.
+    pub fn read(&self, mut out: &mut [u8], threads: usize) -> Outcome {
+        if out.len() != self.total {
+            return Err("an output of another length".into());
+        }
+        let batches = Batches::new(self.lengths.iter().map(|&length| length.saturating_add(READING)), threads);
+        let mut next = |job: usize| out.split_off_mut(..self.lengths[job]).unwrap_or_default();
+        let parts: Vec<Mutex<Vec<&mut [u8]>>> =
+            batches.ranges().map(|range| Mutex::new(range.map(&mut next).collect())).collect();
+        let failures = Failures::default();
+        batches.run(Vec::new, |around, range| {
+            let mut targets = parts[batches.number(range.start)].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut start = range.start;
+            while start < range.end {
+                let end = self.end_of_run(start, range.end);
+                let some = &mut targets[start - range.start..end - range.start];
+                if !failures.watch(start, || self.read_run(start..end, some, around)) {
+                    break;
+                }
+                start = end;
+            }
+        });
+        failures.sorted().into_iter().next().map_or(Ok(()), |(_, reason)| Err(reason))
+    }
+
+    /// The jobs from `start` to this one (exclusive), before `end`, follow each other in one source.
+    fn end_of_run(&self, start: usize, end: usize) -> usize {
+        let Stored::At { source, offset, length } = self.jobs.stored(start) else { return start + 1 };
+        let mut stop = offset.checked_add(length as u64);
+        let follows = |job: &usize| match self.jobs.stored(*job) {
+            Stored::At { source: other, offset, length } if other == source && Some(offset) == stop => {
+                stop = offset.checked_add(length as u64);
+                true
+            }
+            _ => false,
+        };
+        start + 1 + (start + 1..end.min(start + MOST_TOGETHER)).take_while(follows).count()
+    }
+
+    /// Read chunks that follow each other; `around`: space for what is around their byte strings.
+    fn read_run(&self, jobs: Range<usize>, targets: &mut [&mut [u8]], around: &mut Vec<u8>) -> Outcome {
+        let Stored::At { source, offset, .. } = self.jobs.stored(jobs.start) else { return Ok(()) };
+        let from = match &self.sources[source] {
+            Source::Bytes(bytes) => Readable::Shared(SharedBytes::of(bytes)),
+            Source::Read(readable) => *readable,
+            Source::Named(..) => return Err("a file that is still to be opened".into()),
+        };
+        let width = HEAD + self.sums * sum::SIZE;
+        let inside = targets.iter().fold(jobs.len() * width, |size, target| size + target.len());
+        from.check(offset, inside)?;
+        around.resize(jobs.len() * width, 0);
+        let mut pieces = Vec::with_capacity(3 * jobs.len());
+        for (target, around) in targets.iter_mut().zip(around.chunks_exact_mut(width)) {
+            let (head, sums) = around.split_at_mut(HEAD);
+            pieces.extend([head, target, sums].map(IoSliceMut::new));
+        }
+        from.read_pieces(offset, &mut pieces)?;
+        let mut each = targets.iter().zip(around.chunks_exact(width));
+        each.try_for_each(|(content, around)| check(content, around))
+    }
+}
+
+/// Byte strings that become chunks of shards, one after the other in each, with the index of each shard.
+pub struct Packing<'a> {
+    strings: Vec<&'a [u8]>,
+    sums: usize,
+    table: ShardTable,
+    sizes: Vec<usize>,
+    total: usize,
+}
+
+impl<'a> Packing<'a> {
+    /// `table` says in which shard and row each byte string goes, and has as many jobs; chunks have so many checksums.
+    pub fn new(strings: Vec<&'a [u8]>, sums: usize, table: ShardTable) -> Result<Self, String> {
+        let around = sums.checked_mul(sum::SIZE).and_then(|size| size.checked_add(HEAD)).ok_or("too many checksums")?;
+        if strings.iter().any(|string| u32::try_from(string.len()).is_err()) {
+            return Err("a byte string of more bytes than its length can tell".into());
+        }
+        let size = |shard| {
+            let mut jobs = table.jobs(shard);
+            jobs.try_fold(table.index_size(), |size, job| {
+                size.checked_add(strings.get(job)?.len())?.checked_add(around)
+            })
+        };
+        let sizes = (0..table.shards()).map(size).collect::<Option<Vec<usize>>>().ok_or("too many bytes")?;
+        let total = sizes.iter().try_fold(0usize, |total, &size| total.checked_add(size)).ok_or("too many bytes")?;
+        Ok(Packing { strings, sums, table, sizes, total })
+    }
+
+    /// Bytes of each shard.
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Fill `out`, which is as long as all shards, with one after the other.
+    pub fn pack(&self, mut out: &mut [u8], threads: usize) -> Outcome {
+        if out.len() != self.total {
+            return Err("an output of another length".into());
+        }
+        let mut next = |&size: &usize| Mutex::new(out.split_off_mut(..size).unwrap_or_default());
+        let targets: Vec<Mutex<&mut [u8]>> = self.sizes.iter().map(&mut next).collect();
+        let failures = Failures::default();
+        Batches::new(self.sizes.iter().copied(), threads).run(
+            || (),
+            |(), range| {
+                for shard in range {
+                    let mut target = targets[shard].lock().unwrap_or_else(PoisonError::into_inner);
+                    failures.watch(shard, || self.pack_shard(shard, &mut target));
+                }
+            },
+        );
+        failures.sorted().into_iter().next().map_or(Ok(()), |(_, reason)| Err(reason))
+    }
+
+    fn pack_shard(&self, shard: usize, target: &mut [u8]) -> Outcome {
+        let around = HEAD + self.sums * sum::SIZE;
+        let mut at = self.table.head();
+        let mut placed = Vec::with_capacity(self.table.jobs(shard).len());
+        for job in self.table.jobs(shard) {
+            let string = self.strings[job];
+            let chunk = &mut target[at..at + around + string.len()];
+            chunk[..4].copy_from_slice(&1u32.to_le_bytes());
+            chunk[4..HEAD].copy_from_slice(&(string.len() as u32).to_le_bytes());
+            chunk[HEAD..HEAD + string.len()].copy_from_slice(string);
+            let (mut computed, mut end) = (0, 0);
+            for number in 0..self.sums {
+                let stop = HEAD + string.len() + number * sum::SIZE;
+                computed = sum::crc32c(computed, &chunk[end..stop]);
+                chunk[stop..stop + sum::SIZE].copy_from_slice(&computed.to_le_bytes());
+                end = stop;
+            }
+            placed.push((job, at as u64, chunk.len() as u64));
+            at += chunk.len();
+        }
+        let index = if self.table.head() > 0 { 0..self.table.head() } else { at..target.len() };
+        self.table.write_index(&placed, &mut target[index]);
+        Ok(())
+    }
+}
+
+/// See that what stands around a byte string is what has to be there.
+fn check(content: &[u8], around: &[u8]) -> Outcome {
+    let (head, sums) = around.split_at(HEAD);
+    if head[..4] != 1u32.to_le_bytes() || head[4..] != (content.len() as u64).to_le_bytes()[..4] {
+        return Err("no byte string as long as its chunk".into());
+    }
+    let mut computed = sum::crc32c(sum::crc32c(0, head), content);
+    for stored in sums.chunks_exact(sum::SIZE) {
+        if stored != computed.to_le_bytes() {
+            return Err("a checksum that is another one".into());
+        }
+        computed = sum::crc32c(computed, stored);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(content: &[u8], sums: usize) -> Vec<u8> {
+        let mut chunk = [1u32.to_le_bytes(), (content.len() as u32).to_le_bytes()].concat();
+        chunk.extend(content);
+        for _ in 0..sums {
+            let value = sum::crc32c(0, &chunk);
+            chunk.extend(value.to_le_bytes());
+        }
+        chunk
+    }
+
+    fn read(stored: &[u8], jobs: Vec<i64>, sums: usize) -> Option<Vec<u8>> {
+        let jobs = JobTable::new(jobs, 3, 0).unwrap();
+        let shared = [Source::Read(Readable::Shared(SharedBytes::of(stored)))];
+        let constant = [Source::Bytes(stored)];
+        let [one, other] = [&shared, &constant].map(|sources| {
+            let call = Elements::new(sources, &jobs, sums).unwrap()?;
+            let mut out = vec![7; call.total()];
+            call.read(&mut out, 3).ok().map(|()| out)
+        });
+        assert_eq!(one, other);
+        one
+    }
+
+    #[test]
+    fn byte_strings_come_one_after_the_other() {
+        for sums in 0..3 {
+            let texts: Vec<Vec<u8>> = (0..700).map(|number: usize| vec![number as u8; number * 7 % 300]).collect();
+            let (mut stored, mut jobs, mut wanted) = (vec![9; 5], Vec::new(), Vec::new());
+            for (number, text) in texts.iter().enumerate() {
+                if number % 50 == 49 {
+                    jobs.extend([0, -1, -1]);
+                    stored.push(3);
+                    continue;
+                }
+                let chunk = chunk(text, sums);
+                jobs.extend([0, stored.len() as i64, chunk.len() as i64]);
+                stored.extend(chunk);
+                wanted.extend(text);
+            }
+            assert_eq!(read(&stored, jobs, sums), Some(wanted));
+        }
+    }
+
+    #[test]
+    fn shards_are_those_whose_chunks_were_made_one_by_one() {
+        let texts: Vec<Vec<u8>> = (0..40).map(|number: usize| vec![number as u8; number * 31 % 70]).collect();
+        let strings = || texts.iter().map(Vec::as_slice).collect();
+        let bounds = [0, 0, 15, 16, 40];
+        let rows: Vec<i64> = (0..40).map(|number| number * 7 % 40).collect();
+        for (sums, at_start) in [(0, false), (1, true), (2, false)] {
+            let table = || ShardTable::new(&bounds, &rows, 40, (at_start, true), 40).unwrap();
+            let call = Packing::new(strings(), sums, table()).unwrap();
+            let mut out = vec![7; call.total()];
+            call.pack(&mut out, 3).unwrap();
+            let mut wanted = Vec::new();
+            for shard in 0..4 {
+                let (mut body, mut placed) = (Vec::new(), Vec::new());
+                for job in table().jobs(shard) {
+                    let chunk = chunk(&texts[job], sums);
+                    placed.push((job, (table().head() + body.len()) as u64, chunk.len() as u64));
+                    body.extend(chunk);
+                }
+                let mut index = vec![0; table().index_size()];
+                table().write_index(&placed, &mut index);
+                let whole = if at_start { [index, body] } else { [body, index] }.concat();
+                assert_eq!(call.sizes()[shard], whole.len());
+                wanted.extend(whole);
+            }
+            assert_eq!(out, wanted);
+            assert!(call.pack(&mut [0; 3], 1).is_err());
+        }
+        let table = ShardTable::new(&bounds, &rows, 40, (false, true), 40).unwrap();
+        assert!(Packing::new(vec![&[]], 1, table).is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_or_unusual_fails() {
+        let (good, size) = (chunk(b"text", 1), 16);
+        assert_eq!(read(&good, vec![0, 0, size], 1), Some(b"text".to_vec()));
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            assert_eq!(read(&bad, vec![0, 0, size], 1), None);
+        }
+        for (offset, length) in [(0, 15), (0, 17), (1, 16), (0, 11), (-1, 16), (0, -2), (i64::MAX, 16), (0, i64::MAX)] {
+            let jobs = JobTable::new(vec![0, offset, length], 3, 0).unwrap();
+            let sources = [Source::Bytes(&good)];
+            if length < 99 {
+                let call = Elements::new(&sources, &jobs, 1).unwrap();
+                assert!(call.is_none_or(|call| call.read(&mut vec![0; call.total()], 1).is_err()));
+            }
+        }
+        assert_eq!(read(&chunk(&[], 1), vec![0, 0, 12], 1), Some(vec![]));
+        let other_count = [2u32.to_le_bytes(), 0u32.to_le_bytes()].concat();
+        assert_eq!(read(&other_count, vec![0, 0, 8], 0), None);
+        let jobs = JobTable::new(vec![1, 0, 8], 3, 0).unwrap();
+        assert!(Elements::new(&[Source::Bytes(&good)], &jobs, 0).is_err());
+        let call = JobTable::new(vec![0, 0, size], 3, 0).unwrap();
+        let sources = [Source::Bytes(&good)];
+        assert!(Elements::new(&sources, &call, 1).unwrap().unwrap().read(&mut [0; 3], 1).is_err());
+    }
+}

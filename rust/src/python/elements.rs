@@ -1,0 +1,97 @@
+//! Byte strings of many chunks: see `elements`. Those of one chunk, each behind its length.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
+
+use super::arguments::{Sources, invalid, shard_table};
+use super::pipeline_class::{NewByteArray, guarded, job_table};
+use crate::elements::{Elements, Packing};
+
+#[pyfunction]
+pub fn read_elements<'py>(
+    py: Python<'py>,
+    sources: &Bound<'py, PyAny>,
+    jobs: &Bound<'py, PyAny>,
+    sums: usize,
+    threads: usize,
+) -> PyResult<Option<Bound<'py, PyByteArray>>> {
+    let held = Sources::of(sources)?;
+    let sources = held.sources()?;
+    let jobs = job_table(jobs, 3, 0)?;
+    let Some(call) = Elements::new(&sources, &jobs, sums).map_err(invalid)? else { return Ok(None) };
+    let mut content = NewByteArray::new(py)?;
+    let out = content.grow_with_zeros(call.total())?;
+    let outcome = guarded(py, || call.read(out, threads))?;
+    // SAFETY: zeros were written to all of it.
+    Ok(outcome.is_ok().then(|| unsafe { content.filled() }))
+}
+
+/// Bytes of a length.
+const WORD: usize = 4;
+
+#[pyfunction]
+pub fn split_elements<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyBytes>,
+    start: usize,
+    count: usize,
+) -> PyResult<Option<(Bound<'py, PyList>, usize)>> {
+    let data = data.as_bytes();
+    let Some(mut rest) = data.get(start..) else { return Ok(None) };
+    if rest.len() / WORD < count {
+        return Ok(None);
+    }
+    let mut found = Vec::with_capacity(count);
+    for _ in 0..count {
+        let Some((word, after)) = rest.split_first_chunk::<WORD>() else { return Ok(None) };
+        let Some((element, after)) = after.split_at_checked(u32::from_le_bytes(*word) as usize) else {
+            return Ok(None);
+        };
+        found.push(element);
+        rest = after;
+    }
+    let list = PyList::new(py, found.into_iter().map(|element| PyBytes::new(py, element)))?;
+    Ok(Some((list, data.len() - rest.len())))
+}
+
+#[pyfunction]
+pub fn join_elements<'py>(py: Python<'py>, elements: &Bound<'py, PyList>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let Ok(found) = elements.iter().map(|each| each.cast_into::<PyBytes>()).collect::<Result<Vec<_>, _>>() else {
+        return Ok(None);
+    };
+    let sizes = || found.iter().map(|each| each.as_bytes().len());
+    let total = sizes().try_fold(0usize, |total, size| total.checked_add(size)?.checked_add(WORD));
+    let Some(total) = total.filter(|_| sizes().all(|size| u32::try_from(size).is_ok())) else { return Ok(None) };
+    let joined = PyBytes::new_with(py, total, |mut out| {
+        for each in &found {
+            let element = each.as_bytes();
+            let (word, after) = out.split_at_mut(WORD);
+            let (target, after) = after.split_at_mut(element.len());
+            word.copy_from_slice(&(element.len() as u32).to_le_bytes());
+            target.copy_from_slice(element);
+            out = after;
+        }
+        Ok(())
+    })?;
+    Ok(Some(joined))
+}
+
+#[pyfunction]
+pub fn pack_elements<'py>(
+    py: Python<'py>,
+    elements: &Bound<'py, PyList>,
+    sums: usize,
+    shards: &Bound<'py, PyTuple>,
+    threads: usize,
+) -> PyResult<(Bound<'py, PyByteArray>, Vec<usize>)> {
+    let held = elements.iter().map(|each| each.cast_into::<PyBytes>()).collect::<Result<Vec<_>, _>>();
+    let held = held.map_err(|_| invalid("elements are bytes"))?;
+    let table = shard_table(shards, held.len())?;
+    let call = Packing::new(held.iter().map(|each| each.as_bytes()).collect(), sums, table).map_err(invalid)?;
+    let mut content = NewByteArray::new(py)?;
+    let out = content.grow_with_zeros(call.total())?;
+    guarded(py, || call.pack(out, threads))?.map_err(|reason| PyRuntimeError::new_err(reason.to_string()))?;
+    // SAFETY: zeros were written to all of it.
+    Ok((unsafe { content.filled() }, call.sizes().to_vec()))
+}

@@ -1,0 +1,141 @@
+"""Many cells at a time, one after the other in one piece of memory: out of shards in local folders by few calls.
+
+The kernel does the usual case only: shards that are there, cells with checksums and no compression. All else is left to
+the arrays of :mod:`zardine.nodes.array`, which also say what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from zardine.buffers import Ints
+from zardine.cache import Cache
+from zardine.engine.freshness import check_fresh
+from zardine.engine.locate import INDEXES, known_index
+from zardine.engine.read_elements import element_chain, join_elements, sums_of
+from zardine.errors import DataError
+from zardine.frozen import with_fields
+from zardine.nodes.array import Array
+from zardine.sharding.index import MISSING, ShardIndex
+from zardine.sharding.layout import ShardLayout
+from zardine.stores.local.store import LocalStore
+from zardine.stores.wrappers.wrapper import WrapperStore
+from zardine.vectors.format.ragged import starts_of, unique_numbers
+
+_MOST_SHARDS = 32
+"""Files that are read in one call: half of those that are kept open."""
+_MOST_NUMBERS = 2**62
+"""Shards of a grid that have numbers."""
+_OF_AN_ARRAY = 512
+"""Bytes that are counted for what is known of an array."""
+_spaces: Cache[tuple[str, str], tuple[ShardLayout, int]] = Cache(2**20)
+"""Under which name indexes of shards are remembered, by folder and path of an array, and how its shards are made."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The bytes of some cells; cell ``c`` has ``lengths[c]`` of them, none where it is not stored."""
+
+    data: bytearray
+    lengths: Ints
+
+    @classmethod
+    def of(cls, cells: Sequence[bytes]) -> Cells:
+        """Return the same cells one after the other."""
+        return cls(bytearray().join(cells), np.fromiter(map(len, cells), np.int64, len(cells)))
+
+    def apart(self) -> list[bytes]:
+        """Return a byte string for each cell."""
+        data, edges = memoryview(self.data), starts_of(self.lengths).tolist()
+        return [bytes(data[a:b]) for a, b in pairwise(edges)]
+
+    def filled(self) -> Cells:
+        """Return those that are stored."""
+        return Cells(self.data, self.lengths[self.lengths > 0])
+
+
+def share_indexes(array: Array) -> None:
+    """Let an array in a local folder, just opened, use the indexes of shards that earlier openings of it have read.
+
+    An index counts as long as its file is the same, in the same version.
+    """
+    handle = array._handle
+    shard, store, path = handle.layout.uniform_shard, handle.store, handle.path
+    while isinstance(store, WrapperStore):
+        path = store._key(path)
+        store = store.store
+    if shard is None or type(store) is not LocalStore:
+        return
+    place = str(store.root), path
+    known = _spaces.get(place)
+    if known is not None and known[0] is shard:
+        array._handle = with_fields(handle, cache_space=known[1])
+    else:
+        _spaces.put(place, (shard, handle.cache_space), _OF_AN_ARRAY)
+
+
+def read_cells_together(array: Array, cells: Ints) -> Cells | None:
+    """Cells ``(C, K)`` out of a few shards of a local folder; ``None`` where that is to be done in another way.
+
+    Raises as :func:`~zardine.engine.freshness.check_fresh`.
+    """
+    handle = array._handle
+    shape, layout, config = array.shards, handle.layout, handle.config
+    chain = element_chain(layout)
+    sums = None if chain is None else sums_of(chain)
+    shard = layout.uniform_shard
+    if shape is None or chain is None or sums is None or shard is None:
+        return None
+    if handle.chunk_cache is not None or not handle.store.gives_files:
+        return None
+    in_shards = cells // np.asarray(shape)
+    rows = (cells - in_shards * np.asarray(shape)) @ np.asarray(shard.strides)
+    grid = [-(-length // size) for length, size in zip(array.shape, shape, strict=True)]
+    if prod(grid) > _MOST_NUMBERS:
+        return None
+    shards, number = unique_numbers(np.ravel_multi_index(tuple(in_shards.T), grid), prod(grid))
+    if len(shards) > _MOST_SHARDS:
+        return None
+    keys = handle.keys(zip(*(axis.tolist() for axis in np.unravel_index(shards, grid)), strict=True))
+    try:
+        files = handle.store.kept_files(keys)
+        if files is None:
+            return None
+        named = zip(keys, files, strict=True)
+        indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
+        check_fresh(handle)
+        places = _places(indexes, number, rows)
+        lengths = places[:, 2]
+        if lengths.sum() > sum(file.size for file in files):
+            return None  # cells that share bytes
+        if not config.read_missing_chunks and (lengths == MISSING).any():
+            return None
+        if lengths.max(initial=0) > chain.most_stored():
+            return None
+        found = join_elements([file.fd for file in files], places, sums)
+        if not (layout.is_checked or all(file.is_unedited() for file in files)):
+            return None
+    except (DataError, MemoryError):
+        found = None
+    if found is None:
+        for key in keys:
+            INDEXES.drop(handle.cache_space, key)
+        return None
+    return Cells(*found)
+
+
+def _places(indexes: Sequence[ShardIndex], number: Ints, rows: Ints) -> Ints:
+    """Of each cell the number of its shard, and offset and length there: ``(C, 3)``."""
+    order = np.argsort(number, kind="stable")
+    edges = np.searchsorted(number[order], np.arange(1, len(indexes)))
+    parts = list(zip(indexes, np.split(rows[order], edges), strict=True))
+    places = np.empty((len(rows), 3), np.int64)
+    places[:, 0] = number
+    places[order, 1] = np.concatenate([index.offsets[some] for index, some in parts])
+    places[order, 2] = np.concatenate([index.lengths[some] for index, some in parts])
+    return places

@@ -1,0 +1,131 @@
+"""Chunks that hold one byte string each, read together by the kernel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zardine.codecs.crc32c import crc32c
+from zardine.kernel import KERNEL
+
+pytest.importorskip("zardine._kernel")
+
+
+def chunk(text: bytes, sums: int = 1) -> bytes:
+    whole = np.array([1, len(text)], "<u4").tobytes() + text
+    for _ in range(sums):
+        whole += crc32c(whole).to_bytes(4, "little")
+    return whole
+
+
+def read(sources: list[Any], jobs: Any, sums: int = 1) -> Any:
+    assert KERNEL is not None
+    return KERNEL.read_elements(sources, np.array(jobs, np.int64).reshape(-1, 3), sums, 2)
+
+
+@pytest.mark.parametrize("sums", [0, 1, 2])
+def test_they_come_out_of_files_and_memory(tmp_path: Path, sums: int) -> None:
+    texts = [os.urandom(size) for size in (0, 1, 70_000, 5, 300_000, 9)]
+    chunks = [chunk(text, sums) for text in texts]
+    whole = b"".join(chunks)
+    ends = np.cumsum([len(each) for each in chunks])
+    places = [(int(end) - len(each), len(each)) for end, each in zip(ends, chunks, strict=True)]
+    (tmp_path / "file").write_bytes(whole)
+    file = os.open(tmp_path / "file", os.O_RDONLY)
+    try:
+        for order in (range(6), (5, 0, 0, 3, 2), ()):
+            for sources in ([whole, file], [bytearray(whole), file], [file, whole]):
+                jobs = [(number % 2, *places[number]) for number in order]
+                assert read(sources, jobs, sums) == b"".join(texts[number] for number in order)
+                jobs = [(0, *places[number]) for number in order] + [(7, -1, -1)]
+                assert read(sources, jobs, sums) == b"".join(texts[number] for number in order)
+    finally:
+        os.close(file)
+
+
+def test_what_is_wrong_or_unusual_gives_nothing(tmp_path: Path) -> None:
+    good = chunk(b"some text")
+    size = len(good)
+    assert read([good], [(0, 0, size)]) == b"some text"
+    for at in range(size):
+        bad = bytearray(good)
+        bad[at] ^= 4
+        assert read([bytes(bad)], [(0, 0, size)]) is None
+    for job in [
+        (0, 0, size - 1),
+        (0, 0, size + 1),
+        (0, 1, size),
+        (0, 2**62, size),
+        (0, -1, size),
+        (0, 0, -2),
+        (0, 0, 5),
+    ]:
+        assert read([good], [(0, 0, size), job]) is None
+    (tmp_path / "file").write_bytes(good[:-2])
+    file, folder = os.open(tmp_path / "file", os.O_RDONLY), os.open(tmp_path, os.O_RDONLY)
+    try:
+        for source in (file, folder, -1, 2**31 - 1):
+            assert read([source], [(0, 0, size)]) is None
+    finally:
+        os.close(file)
+        os.close(folder)
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    assert KERNEL is not None
+    good = chunk(b"text")
+    for jobs in (np.zeros((1, 4), np.int64), np.zeros(3, np.int64), np.zeros((1, 3)), np.array([[1, 0, 16]])):
+        with pytest.raises(ValueError, match=r".+"):
+            KERNEL.read_elements([good], jobs, 1, 1)
+    with pytest.raises((ValueError, OverflowError)):
+        read([good], [(0, 0, 16)], sums=2**63)
+    with pytest.raises(TypeError):
+        read([None], [(0, 0, 16)])
+
+
+def test_byte_strings_behind_their_lengths() -> None:
+    assert KERNEL is not None
+    texts = [b"", b"a", b"", bytes(70_000), b"bcd", b""]
+    joined = KERNEL.join_elements(texts)
+    assert joined == b"".join(len(each).to_bytes(4, "little") + each for each in texts)
+    assert KERNEL.split_elements(joined, 0, 6) == (texts, len(joined))
+    assert KERNEL.split_elements(joined + b"more", 4, 3) == (texts[1:4], len(joined) - 11)
+    assert KERNEL.split_elements(b"", 0, 0) == KERNEL.split_elements(b"", 0, 0) == ([], 0)
+    for data, start, count in [(joined, 0, 7), (joined, 1, 6), (joined[:-1], 0, 6), (joined, len(joined) + 1, 0)]:
+        assert KERNEL.split_elements(data, start, count) is None
+    for count in (2**40, 2**63):
+        assert KERNEL.split_elements(joined, 0, count) is None
+    assert KERNEL.join_elements([]) == b""
+    assert KERNEL.join_elements([b"a", bytearray(b"b")]) is None
+    assert KERNEL.join_elements([b"a", None]) is None  # type: ignore[list-item]
+    with pytest.raises(OverflowError):
+        KERNEL.split_elements(joined, -1, 1)
+
+
+@pytest.mark.parametrize("at_start", [False, True])
+def test_shards_are_made_whose_chunks_are_read_again(at_start: bool) -> None:
+    assert KERNEL is not None
+    texts = [os.urandom(size) for size in (3, 0, 70_000, 11, 5)]
+    bounds, rows = np.array([0, 2, 2, 5]), np.array([1, 0, 3, 2, 0])
+    data, sizes = KERNEL.pack_elements(texts, 1, (bounds, rows, 4, at_start, True), 2)
+    assert len(data) == sum(sizes)
+    begin = 0
+    for shard, size in enumerate(sizes):
+        whole, begin = bytes(data[begin : begin + size]), begin + size
+        index = np.frombuffer(whole[:64] if at_start else whole[-68:-4], "<i8").reshape(4, 2)
+        for job in range(*bounds[shard : shard + 2].tolist()):
+            assert read([whole], [(0, *index[rows[job]].tolist())]) == texts[job]
+        assert (index != -1).all(axis=1).sum() == bounds[shard + 1] - bounds[shard]
+    for shards in (
+        (bounds, rows, 3, at_start, True),
+        (bounds[1:], rows, 4, at_start, True),
+        (bounds, rows[1:], 4, at_start, True),
+    ):
+        with pytest.raises(ValueError, match=r".+"):
+            KERNEL.pack_elements(texts, 1, shards, 2)
+    with pytest.raises(ValueError, match="bytes"):
+        KERNEL.pack_elements([*texts[1:], None], 1, (bounds, rows, 4, at_start, True), 2)  # type: ignore[list-item]
