@@ -7,7 +7,7 @@ level, or what is asked for, is another one, so is the plan, and what an earlier
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +16,7 @@ from os import replace as replace_file
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from zardine.errors import CorruptionError, PlanError, ZardineError
+from zardine.errors import CorruptionError, PlanError
 from zardine.hierarchy.find import HIDDEN
 from zardine.hierarchy.place import find_place
 from zardine.jobs.job import Job, JobDone, NotWantedError
@@ -25,7 +25,7 @@ from zardine.jobs.plan import Plan
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done
 from zardine.jobs.stages import BlockGrid, Stage
-from zardine.jobs.work import Forecast, Found, Work
+from zardine.jobs.work import Forecast, Found
 from zardine.stores.local.store import LocalStore
 from zardine.stores.path import StorePath
 from zardine.vectors.content.parts import AT_ONCE
@@ -41,6 +41,7 @@ from zardine.vectors.exchange.export_folder import (
 from zardine.vectors.exchange.features_out import features_out
 from zardine.vectors.exchange.level_cuts import LevelCuts, row_bytes, state_of
 from zardine.vectors.exchange.level_parts import LevelParts
+from zardine.vectors.exchange.level_work import EXPORT, LevelWork, steps_of
 from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.streamlines import streamlines_out
@@ -49,7 +50,6 @@ from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.exchange.unfinished import discard, folder_of, left, note, noted
 from zardine.vectors.outside import keeping, repeat, warn
 from zardine.vectors.reading.rereading import open_level
-from zardine.vectors.storing.store import Level, VectorStore
 
 WRITERS: Final[dict[str, FileWriter]] = {
     "las": scan_out,
@@ -73,19 +73,11 @@ _FIXED: Final = 128 * 2**20
 
 
 @dataclass(frozen=True)
-class ExportWork(Work):
+class ExportWork(LevelWork):
     """A level of a store, to be written to files in the folder ``target``."""
 
-    kind: ClassVar[str] = "export"
+    kind: ClassVar[str] = EXPORT
 
-    source: Place
-    level: int
-    state: str
-    """Digest of what the level was like."""
-    format: str
-    target: Place
-    replaced: str | None
-    """Digest of what is in the folder now, which the files take the place of; ``None``: nothing."""
     vertices_per_file: int
     cuts: tuple[int, ...]
     """Where the pieces of the level begin that become files, and where the last one ends."""
@@ -105,13 +97,6 @@ class ExportWork(Work):
         grids = (BlockGrid.regular((1,), (1,)), BlockGrid.regular((self.count,), (1,)))
         return tuple(Stage(name, (grid,), self.memory) for name, grid in zip(("look", "write"), grids, strict=True))
 
-    @property
-    def home(self) -> Place:
-        return self.target
-
-    def places(self) -> tuple[Place, ...]:
-        return (self.source, self.target)
-
     def describe(self) -> str:
         return f"export {self.source} to {self.count} {self.format} files in {self.folder}"
 
@@ -128,32 +113,18 @@ class ExportWork(Work):
 
     def _made(self, plan: str) -> Path:
         """Where they are made."""
-        return self.folder / folder_of(self.target, self.kind, plan)
+        return self.folder / self.hidden(plan)
 
     @property
     def _ending(self) -> str:
         return f".{self.format}"
 
-    @property
-    def _path(self) -> StorePath:
-        return StorePath(self.source.store, self.source.path)
-
-    @cached_property
-    def _plan(self) -> str:
-        return Plan(self).id
-
-    def _opened(self) -> Level:
-        return VectorStore.open(self._path).level(self.level)
-
     @cached_property
     def _cuts(self) -> LevelCuts:
-        cuts = LevelCuts(self._opened())
+        cuts = LevelCuts(self.opened())
         if len(cuts) != self.cuts[-1]:
-            raise self._changed()
+            raise self.changed()
         return cuts
-
-    def _changed(self) -> PlanError:
-        return PlanError(f"{self.source} has changed since its export was planned: plan it anew")
 
     # the jobs
 
@@ -166,19 +137,19 @@ class ExportWork(Work):
 
     def run(self, job: Job) -> JobDone:
         self.check()
-        writer, step = WRITERS[self.format], _steps(job, self.job_bytes(job.stage, job.number))
+        writer, step = WRITERS[self.format], steps_of(job, self.job_bytes(job.stage, job.number))
         if job.stage == _LOOK:
             is_kept = self.count == 1 or not self._cuts.are_lines
-            parts = LevelParts[Any](self._path, self.level, step, writer.ways - 1, in_order=is_kept)
+            parts = LevelParts[Any](self.path, self.level, step, writer.ways - 1, in_order=is_kept)
             with keeping() as told:
-                layout = writer.look(self._path, self.folder / f"*{self._ending}", self.level, parts)
+                layout = writer.look(self.path, self.folder / f"*{self._ending}", self.level, parts)
             return JobDone(found={"layout": layout, "told": told, "vertices": parts.seen})
         layout = job.share()["layout"]
         chosen = self._cuts.chosen(*self.cuts[job.number : job.number + 2])
-        parts = LevelParts[Any](self._path, self.level, step, 1, chosen, self.vertices // self.count)
-        target = self._made(self._plan) / part_name(job.number, self._ending)
+        parts = LevelParts[Any](self.path, self.level, step, 1, chosen, self.vertices // self.count)
+        target = self._made(self.plan_id) / part_name(job.number, self._ending)
         with keeping() as told, writing(target) as place:
-            writer.write(self._path, place, parts, layout)
+            writer.write(self.path, place, parts, layout)
             seen = sum_of_file(place)
             if not job.is_wanted():
                 raise NotWantedError("the plan was finished or cancelled meanwhile")
@@ -186,7 +157,7 @@ class ExportWork(Work):
 
     def seen(self, stage: int, jobs: Ranges, *, surely: bool) -> Iterator[tuple[int, str]]:
         for number in jobs if stage == _WRITE else ():
-            path = self._made(self._plan) / part_name(number, self._ending)
+            path = self._made(self.plan_id) / part_name(number, self._ending)
             try:
                 found = sum_of_file(path)
             except OSError:
@@ -199,27 +170,18 @@ class ExportWork(Work):
 
     # before and after
 
-    def check(self) -> None:
-        try:
-            state = state_of(self._opened())
-        except (OSError, ZardineError) as error:
-            raise PlanError(f"{self.source} cannot be read any more ({error}): plan its export anew") from None
-        if state != self.state:
-            raise self._changed()
-
     def begin(self, plan: str) -> None:
         folder = self.folder
         if not (self._made(plan) / _FINISHING).exists() and digest_of(folder) != self.replaced:
             check_room(folder, self.format, overwrite=False)
             raise PlanError(f"what was in {folder} when the export was planned is gone: plan it anew")
-        discard(self.target, self.kind, str(self.source), self._facts(), folder_of(self.target, self.kind, plan))
+        discard(self.target, self.kind, str(self.source), self.facts(), self.hidden(plan))
         self._made(plan).mkdir(parents=True, exist_ok=True)
-        note(self.target, self.kind, plan, self._facts())
+        note(self.target, self.kind, plan, self.facts())
 
-    def _facts(self) -> dict[str, Any]:
-        source = {"path": str(self.source), "level": self.level, "state": self.state}
-        options = {"format": self.format, "vertices_per_file": self.vertices_per_file}
-        return {"source": source, "options": options, "replaced": self.replaced}
+    @property
+    def options(self) -> dict[str, Any]:
+        return {**super().options, "vertices_per_file": self.vertices_per_file}
 
     def is_finished(self, plan: str) -> bool:
         document = document_of(self.folder)
@@ -254,7 +216,7 @@ class ExportWork(Work):
         self._tidy(plan)
 
     def _tidy(self, plan: str) -> None:
-        self.target.store.erase_prefix(folder_of(self.target, self.kind, plan))
+        self.target.store.erase_prefix(self.hidden(plan))
         for place in (self.folder / HIDDEN / self.kind, self.folder / HIDDEN / "jobs", self.folder / HIDDEN):
             with suppress(OSError):
                 place.rmdir()
@@ -264,16 +226,9 @@ class ExportWork(Work):
 
     # JSON
 
-    def identity(self) -> dict[str, Any]:
-        return {name: each for name, each in self.to_json().items() if name != "memory"}
-
     def to_json(self) -> dict[str, Any]:
         return {
-            "places": {"source": self.source.to_json(), "target": self.target.to_json()},
-            "level": self.level,
-            "state": self.state,
-            "format": self.format,
-            "replaced": self.replaced,
+            **super().to_json(),
             "vertices_per_file": self.vertices_per_file,
             "cuts": list(self.cuts),
             "vertices": self.vertices,
@@ -299,20 +254,6 @@ class ExportWork(Work):
             raise PlanError("a plan of an export writes to a folder of this machine")
         more = {name: document[name] for name in ("state", "format", "replaced")}
         return cls(source=places.source(), target=target, cuts=tuple(cuts), **numbers, **more)
-
-
-def _steps(job: Job, total: int) -> Callable[[float], None]:
-    """What tells of a share of a job as the bytes that are done since it told last."""
-    done = 0
-
-    def step(share: float) -> None:
-        nonlocal done
-        now = int(total * min(1.0, share))
-        if now > done:
-            job.advance(now - done)
-            done = now
-
-    return step
 
 
 def check_room(folder: Path, name: str, *, overwrite: bool) -> None:
