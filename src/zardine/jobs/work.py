@@ -177,6 +177,7 @@ WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
         "convert": "zardine.tools.converting.jobs:ConvertWork",
         "export": "zardine.vectors.exchange.export_work:ExportWork",
         "import": "zardine.vectors.exchange.import_work:ImportWork",
+        "precomputed": "zardine.vectors.exchange.precomputed.work:PrecomputedWork",
         "rechunk": "zardine.tools.rechunking.work:RechunkWork",
         "reshard": "zardine.tools.resharding.jobs:ReshardWork",
         "verify": "zardine.tools.checking.work:VerifyWork",

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from os import replace as replace_file
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -39,7 +38,7 @@ from zardine.vectors.exchange.export_folder import (
     write_document,
 )
 from zardine.vectors.exchange.features_out import features_out
-from zardine.vectors.exchange.level_cuts import LevelCuts, row_bytes, state_of
+from zardine.vectors.exchange.level_cuts import LevelCuts, checked_cuts, row_bytes, state_of
 from zardine.vectors.exchange.level_parts import LevelParts
 from zardine.vectors.exchange.level_work import EXPORT, LevelWork, steps_of
 from zardine.vectors.exchange.part_files import FileWriter
@@ -240,20 +239,16 @@ class ExportWork(LevelWork):
     def from_json(cls, document: Mapping[str, Any], places: Places) -> ExportWork:
         names = ("level", "vertices_per_file", "vertices", "size", "memory")
         numbers = {name: document[name] for name in names}
-        cuts, digests = document["cuts"], (document["state"], document["replaced"] or "")
+        cuts, digests = checked_cuts(document["cuts"]), (document["state"], document["replaced"] or "")
         if not all(type(each) is int and each >= 0 for each in numbers.values()) or not numbers["vertices_per_file"]:
             raise PlanError("a plan of an export has numbers of a level, vertices and bytes")
-        if not isinstance(cuts, list) or len(cuts) < 2 or not all(type(each) is int for each in cuts):
-            raise PlanError("a plan of an export says where each piece of the level begins")
-        if cuts[0] != 0 or any(b < a for a, b in pairwise(cuts)):
-            raise PlanError("a plan of an export says that pieces end before they begin")
         if document["format"] not in WRITERS or not all(isinstance(each, str) for each in digests):
             raise PlanError(f"a plan of an export names one of the formats {', '.join(WRITERS)}, and has digests")
         target = places.target()
         if type(target.store) is not LocalStore or target.path:
             raise PlanError("a plan of an export writes to a folder of this machine")
         more = {name: document[name] for name in ("state", "format", "replaced")}
-        return cls(source=places.source(), target=target, cuts=tuple(cuts), **numbers, **more)
+        return cls(source=places.source(), target=target, cuts=cuts, **numbers, **more)
 
 
 def check_room(folder: Path, name: str, *, overwrite: bool) -> None:

@@ -16,12 +16,12 @@ from zardine.nodes.array import Array
 from zardine.nodes.group import Group
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress, Shares
+from zardine.vectors.exchange.distinct import Distinct
 from zardine.vectors.exchange.geff import CHUNK, KEPT, KEY, NODE_ID, VERSION, are_ids
 from zardine.vectors.exchange.level_parts import OBJECT_ID, LevelParts, SeenColumns, numbers_of, own
 from zardine.vectors.exchange.losses import LINES, check_store, numbers, warn_kind, warn_names
 from zardine.vectors.format.ragged import row_numbers
 from zardine.vectors.results import Graph, Mesh, Polylines, Skeleton
-from zardine.vectors.storing.spools import Buckets
 from zardine.vectors.storing.store import VectorStore
 
 _TYPES: Final = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
@@ -64,23 +64,6 @@ class _Look:
                 self.longest = max(self.longest, 0 if each is None else len(str(each)))
 
 
-class _Distinct:
-    """Whether whole numbers are each there once."""
-
-    def __init__(self, count: int) -> None:
-        self._count = max(1, count // CHUNK)
-        self._numbers = Buckets(np.dtype(np.int64), self._count)
-
-    def add(self, values: npt.NDArray[Any]) -> None:
-        """Add some."""
-        self._numbers.add(values.astype(np.int64), (values % self._count).astype(np.int64))
-
-    def are(self) -> bool:
-        """Return whether no two are equal."""
-        found = map(self._numbers.rows, range(self._count))
-        return all(len(np.unique(each)) == len(each) for each in found)
-
-
 def geff_out(
     path: StoreLike,
     target: StoreLike,
@@ -102,7 +85,7 @@ def geff_out(
     root = VectorStore.open(path).root
     parts: Any = LevelParts[Any](path, level, Shares(progress, 1).part())
     make: Callable[[Any, int], _Nodes] = _of_lines if kind in LINES else _of_graph
-    of_nodes, of_edges, distinct = SeenColumns(_Look), SeenColumns(_Look), _Distinct(parts.count)
+    of_nodes, of_edges, distinct = SeenColumns(_Look), SeenColumns(_Look), Distinct(parts.count)
     low, high = np.full(parts.rank, np.inf), np.full(parts.rank, -np.inf)
     nodes = edges = 0
     are_tracked = False
