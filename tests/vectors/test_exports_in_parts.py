@@ -264,6 +264,13 @@ def of_objects(path: str) -> dict[str, Any]:
     return content
 
 
+def files_in(folder: Path) -> list[str]:
+    """The files of a folder that is complete."""
+    names = sorted(each.name for each in folder.iterdir())
+    names.remove("_parts.json")
+    return names
+
+
 @pytest.mark.parametrize("suffix", ["swc", "ply", "obj", "stl"])
 def test_a_folder_has_a_file_for_each_object(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path, folder = str(tmp_path / "a.zv"), tmp_path / "files"
@@ -277,7 +284,7 @@ def test_a_folder_has_a_file_for_each_object(tmp_path: Path, suffix: str, monkey
     options: Any = {} if suffix == "swc" else {"format": suffix}
     told = recorded(export_vectors, path, f"{folder}/", progress=lambda done, total: seen.append(done), **options)
     assert "objects cannot be kept" not in told
-    assert sorted(each.name for each in folder.iterdir()) == sorted(f"{name}.{suffix}" for name in names)
+    assert files_in(folder) == sorted(f"{name}.{suffix}" for name in names)
     assert (seen, seen[0], seen[-1]) == (sorted(seen), 0, 1000)
     assert len(seen) > 5
     recorded(vectors.import_vectors, folder, str(tmp_path / "b.zv"), chunk_shape=30)
@@ -290,9 +297,7 @@ def test_a_folder_has_a_file_for_each_object(tmp_path: Path, suffix: str, monkey
     (folder / "mine.txt").unlink()
     vectors.delete(path, object_ids=[1])
     recorded(export_vectors, path, folder, overwrite=True, **options)
-    assert sorted(each.name for each in folder.iterdir()) == sorted(
-        f"{each}.{suffix}" for each in names if each != "n 1"
-    )
+    assert files_in(folder) == sorted(f"{each}.{suffix}" for each in names if each != "n 1")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zv", "b.zv", "files"]
 
 
@@ -303,7 +308,7 @@ def test_names_that_no_files_can_have(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     told = recorded(export_vectors, path, tmp_path / "files")
     assert "files are called by the ids of objects" in told
-    assert sorted(each.name for each in (tmp_path / "files").iterdir()) == ["0.swc", "1.swc"]
+    assert files_in(tmp_path / "files") == ["0.swc", "1.swc"]
 
 
 def test_after_an_error_a_folder_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +323,11 @@ def test_after_an_error_a_folder_is_as_it_was(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(object_files, "write_swc", fail)
     with pytest.raises(OSError, match="no space"):
         recorded(export_vectors, path, folder, overwrite=True)
-    assert [each.name for each in folder.iterdir()] == ["7.swc"]
+    assert sorted(each.name for each in folder.iterdir()) == ["7.swc", "__zardine"]  # from where it can go on
+    assert (folder / "7.swc").read_text() == "old"
+    monkeypatch.undo()
+    recorded(export_vectors, path, folder, overwrite=True)
+    assert files_in(folder) == ["0.swc", "1.swc"]
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zv", "files"]
 
 

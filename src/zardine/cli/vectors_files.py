@@ -229,7 +229,7 @@ def export_file(
 
     The ending of FILE says the format, as for 'zardine vectors import'. What the format cannot hold is told. After an
     error FILE is as it was. If FILE is a folder, or ends in /, it gets a SWC file for each object of skeletons, and
-    with --format ply, obj or stl such for meshes. With --format las, laz, parquet, trk, tck or trx it gets files that
+    with --format ply, obj or stl such of meshes. With --format las, laz, parquet, trk, tck or trx it gets files that
     are parts of the level. With --format precomputed FILE is a folder, or a URL, for neuroglancer: points and straight
     lines become annotations, other lines and graphs skeletons; its document is written last. Where one of these folders
     was cut off, the same command goes on.

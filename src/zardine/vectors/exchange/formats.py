@@ -40,7 +40,6 @@ from zardine.vectors.exchange.import_work import (
     telling,
 )
 from zardine.vectors.exchange.meshes_out import mesh_out
-from zardine.vectors.exchange.object_files import objects_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed
 from zardine.vectors.exchange.precomputed.work import planned_precomputed
@@ -48,7 +47,7 @@ from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder
 from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.swc import swc_out
-from zardine.vectors.exchange.targets import check_apart, check_files, check_folder, files_of_target
+from zardine.vectors.exchange.targets import check_apart, check_files, files_of_target
 from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.exchange.unfinished import discard
 from zardine.vectors.format.layouts import layout_from
@@ -363,10 +362,11 @@ def export_vectors(
     """Write a level of the store at ``path`` to the file or folder ``target``, in the format that its ending names.
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
-    :class:`~zardine.errors.ZarrUserWarning` before anything is written. A folder (there, or with a ``/`` at its end) of
-    SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each object, called by its attribute ``name`` or its id.
-    Half a million vertices are in memory at a time, with ids, lengths and attributes of whole objects.
+    :class:`~zardine.errors.ZarrUserWarning`; of folders when they are complete. Half a million vertices are in memory
+    at a time, with ids, lengths and attributes of whole objects.
 
+    A folder (there, or with a ``/`` at its end) of SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each
+    object, called by its attribute ``name`` or its id, by the plan of :func:`plan_export`, too.
     A folder (there, or with a ``/``) of ``format`` ``las``, ``laz``, ``parquet``, ``trk``, ``tck`` or ``trx`` gets
     files of about ``vertices_per_file`` (4,194,304) by the plan of :func:`plan_export`: ``workers`` processes write
     them, and who is killed goes on by the same call. :func:`import_vectors` reads the folder as one. ``precomputed``, a
@@ -397,14 +397,9 @@ def export_vectors(
         chosen.write(path, target, level, progress=progress, **options)
         return
     file, overwrite = _file(target), _known(options, chosen, ("overwrite",)).get("overwrite", False)
-    if is_folder_of(target, chosen):
-        check_folder(file, chosen.endings[0], overwrite)
-        step = Shares(progress, 1).part()
-        objects_out(path, file, level, step, chosen.endings[0])
-    else:
-        check_files(files_of_target(file), overwrite)
-        step = Shares(progress, 1).part()
-        chosen.write(path, file, level, step)
+    check_files(files_of_target(file), overwrite)
+    step = Shares(progress, 1).part()
+    chosen.write(path, file, level, step)
     step(1)
 
 
@@ -424,7 +419,8 @@ def plan_export(
     not hold, which is told in the end; the others write a file each, ``part-00000.laz``, …, of about
     ``vertices_per_file`` vertices: points of some chunks, lines that begin in some. Files are made in a hidden folder
     of ``target``, and put there when all are: then ``_parts.json`` names them. With ``overwrite=True`` files of the
-    format that are in the folder are removed in the end.
+    format that are in the folder are removed in the end. Of files of objects (``swc``, ``ply``, ``obj``, ``stl``) each
+    job writes those that begin in some chunks, half a million vertices.
 
     Of ``precomputed``, the first job goes through the level; others sort half a million vertices each into runs, in the
     same hidden folder; and as many put together what all runs have for a shard, or for some files, and write that to
@@ -448,10 +444,11 @@ def plan_export(
         named = target.removeprefix(PREFIX) if isinstance(target, str) else target
         goal = Place.of(*find_place(named, mode="a"), given=named)
         return planned_precomputed(place, level, goal, **_known(options, chosen, _OF_PRECOMPUTED))
-    unknown = [name for name in options if name not in ("overwrite", "vertices_per_file")]
+    known = ("overwrite",) if chosen.of_folders else ("overwrite", "vertices_per_file")
+    unknown = [name for name in options if name not in known]
     if unknown:
         raise TypeError(f"folders of {chosen.name} have no option {unknown[0]!r}")
-    count = options.get("vertices_per_file", WHOLE)
+    count = options.get("vertices_per_file", AT_ONCE if chosen.of_folders else WHOLE)
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise DataError(f"vertices_per_file is a number from 1 on, not {count!r}")
     return planned_export(place, level, chosen.name, _file(target), int(count), options.get("overwrite", False))
@@ -470,7 +467,7 @@ def _known(options: Mapping[str, Any], chosen: Format, names: Collection[str]) -
 
 def is_by_jobs(target: StoreLike, chosen: Format) -> bool:
     """Return whether an export is a plan of jobs."""
-    return chosen.write is None or is_folder_of_parts(target, chosen)
+    return chosen.write is None or is_folder_of_parts(target, chosen) or is_folder_of(target, chosen)
 
 
 def _run_export(plan: Plan, workers: int | None, progress: Progress | None) -> None:
@@ -484,7 +481,7 @@ def _run_export(plan: Plan, workers: int | None, progress: Progress | None) -> N
 
 
 def _named_parts() -> str:
-    return ", ".join(each.name for each in FORMATS.values() if each.of_parts)
+    return ", ".join(each.name for each in FORMATS.values() if each.takes_folders)
 
 
 def is_folder_of_parts(target: StoreLike, chosen: Format) -> bool:
