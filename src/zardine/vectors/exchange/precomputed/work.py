@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Final
 
-from zardine.errors import ArrayChangedError, CorruptionError, NodeExistsError, PlanError, UnsupportedError
-from zardine.hierarchy.find import HIDDEN
+from zardine.errors import ArrayChangedError, CorruptionError, PlanError, UnsupportedError
 from zardine.jobs.job import Job, JobDone, NotWantedError
 from zardine.jobs.places import Place, Places
 from zardine.jobs.plan import Plan
@@ -26,8 +24,8 @@ from zardine.jobs.stages import BlockGrid, Stage
 from zardine.jobs.work import Forecast, Found
 from zardine.stores.path import StorePath
 from zardine.vectors.content.parts import AT_ONCE
-from zardine.vectors.exchange.level_cuts import LevelCuts, checked_cuts, row_bytes, state_of
-from zardine.vectors.exchange.level_work import EXPORT, LevelWork, steps_of
+from zardine.vectors.exchange.level_cuts import LevelCuts, row_bytes, state_of
+from zardine.vectors.exchange.level_work import steps_of
 from zardine.vectors.exchange.precomputed.entries import Bins, Entries, Run, bin_of_run
 from zardine.vectors.exchange.precomputed.folder import Folder, write_index
 from zardine.vectors.exchange.precomputed.writing import (
@@ -39,14 +37,12 @@ from zardine.vectors.exchange.precomputed.writing import (
     tell_of_kinds,
     values_of,
 )
-from zardine.vectors.exchange.unfinished import discard, folder_of, left, note, noted
+from zardine.vectors.exchange.values_work import PLAN, ValuesWork, plan_of, what_is_at
 from zardine.vectors.outside import keeping, repeat, warn
 from zardine.vectors.reading.query import QueryOptions
 from zardine.vectors.reading.rereading import open_level
 
 _LOOK, _SORT, _WRITE = range(3)
-_PLAN: Final = "zardine_export"
-"""The member of the document that says of which plan it is."""
 _OURS: Final = re.compile(r"info|[0-9]+(:0(:0)?)?|[0-9a-f]*\.shard|[0-9]+(_[0-9]+)*", re.ASCII)
 """Names of files in such a folder."""
 _COPIES: Final = 24
@@ -58,24 +54,14 @@ _FIXED: Final = 512 * 2**20
 
 
 @dataclass(frozen=True)
-class PrecomputedWork(LevelWork):
+class PrecomputedWork(ValuesWork):
     """A level of a store, to be written into a folder of neuroglancer."""
 
     kind: ClassVar[str] = "precomputed"
+    document: ClassVar[str] = "info"
 
     sharded: bool | None
     annotation_type: str | None
-    cuts: tuple[int, ...]
-    """Where the parts of the level begin, and where the last one ends."""
-    size: int
-    """Bytes of all vertices and their attributes."""
-    memory: int
-    """Bytes that a job needs."""
-
-    @property
-    def count(self) -> int:
-        """How many parts there are, and as many jobs that write."""
-        return len(self.cuts) - 1
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -84,11 +70,6 @@ class PrecomputedWork(LevelWork):
 
     def describe(self) -> str:
         return f"export {self.source} to {self._folder}, for neuroglancer"
-
-    def job_bytes(self, stage: int, job: int) -> int:
-        if stage == _LOOK:
-            return self.size
-        return self.size * (job + 1) // self.count - self.size * job // self.count
 
     @property
     def options(self) -> dict[str, Any]:
@@ -110,10 +91,6 @@ class PrecomputedWork(LevelWork):
         return values_of(self.path, self.level, self.annotation_type)
 
     # the jobs
-
-    @property
-    def uses_findings(self) -> bool:
-        return True
 
     def given(self, stage: int, job: int, found: Found) -> Any:
         return None if stage == _LOOK else found.get(_LOOK, {}).get(0)
@@ -188,30 +165,12 @@ class PrecomputedWork(LevelWork):
 
     # before and after
 
-    def begin(self, plan: str) -> None:
-        store, own = self.target.store, self.hidden(plan)
-        if own not in left(self.target, EXPORT):
-            if what_is_at(self.target) != self.replaced:
-                check_room(self.target, overwrite=False)
-                raise PlanError(f"what was in {self._folder} when the export was planned is gone: plan it anew")
-            note(self.target, EXPORT, plan, self.facts())
-        if store.get(f"{own}{_BEGUN}") is None:
-            discard(self.target, EXPORT, str(self.source), self.facts(), own)
-            self._remove_values()
-            store.set(f"{own}{_BEGUN}", b"{}")
-
-    def _remove_values(self) -> None:
-        """Remove what is of this format, the document first."""
-        prefix = _prefix(self.target)
-        ours = [
-            each for each in _stored(self.target) if _OURS.fullmatch(each.rpartition("/")[2]) and each.count("/") < 2
-        ]
-        ours.sort(key=lambda name: name != "info")
-        self.target.store.erase_values([f"{prefix}{name}" for name in ours])
+    def is_ours(self, name: str) -> bool:
+        return name.count("/") < 2 and _OURS.fullmatch(name.rpartition("/")[2]) is not None
 
     def is_finished(self, plan: str) -> bool:
         document = self._folder.document()
-        return document is not None and document.get(_PLAN) == plan
+        return document is not None and document.get(PLAN) == plan
 
     def finish(self, plan: str, done: Done) -> None:
         if not self.is_finished(plan):
@@ -232,16 +191,8 @@ class PrecomputedWork(LevelWork):
             own = documents.pop("info")
             for name, each in documents.items():
                 self._folder.write_document(name, each)
-            self._folder.write_document("info", {**own, _PLAN: plan})
-        self._tidy(plan)
-
-    def cancel(self, plan: str) -> None:
-        if self.hidden(plan) in left(self.target, EXPORT):
-            self._remove_values()
-        self._tidy(plan)
-
-    def _tidy(self, plan: str) -> None:
-        self.target.store.erase_prefix(self.hidden(plan))
+            self._folder.write_document("info", {**own, PLAN: plan})
+        self.tidy(plan)
 
     def forecast(self) -> Forecast:
         return Forecast(3 * self.count, 8 * self.count + self.count**2, 3 * self.size, 4 * self.size)
@@ -249,62 +200,15 @@ class PrecomputedWork(LevelWork):
     # JSON
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            **super().to_json(),
-            "sharded": self.sharded,
-            "annotation_type": self.annotation_type,
-            "cuts": list(self.cuts),
-            "size": self.size,
-            "memory": self.memory,
-        }
+        return {**super().to_json(), "sharded": self.sharded, "annotation_type": self.annotation_type}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], places: Places) -> PrecomputedWork:
-        numbers = {name: document[name] for name in ("level", "size", "memory")}
-        if not all(type(each) is int and each >= 0 for each in numbers.values()):
-            raise PlanError("a plan of an export has numbers of a level and bytes")
-        cuts = checked_cuts(document["cuts"])
-        words = {name: document[name] for name in ("state", "format", "replaced", "annotation_type")}
-        if not all(isinstance(each, str) or (each is None and name[0] in "ra") for name, each in words.items()):
-            raise PlanError("a plan of an export names a format, and has digests")
-        if document["format"] != cls.kind or document["sharded"] not in (None, True, False):
-            raise PlanError(f"a plan of the kind {cls.kind} is of that format, and says whether there are shards")
-        made = {**numbers, **words, "sharded": document["sharded"], "cuts": cuts}
-        return cls(source=places.source(), target=places.target(), **made)
-
-
-_BEGUN: Final = "begun.json"
-"""Lies beside runs from when there is room for values."""
-
-
-_OTHER: Final = "no document"
-
-
-def what_is_at(target: Place) -> str | None:
-    """Return the digest of the document at a target; ``None`` where nothing is stored, or by an unfinished export."""
-    found: list[str] = []
-    Folder(target.store, target.path).document(tell=found.append)
-    return found[0] or (_OTHER if _stored(target) and not left(target, EXPORT) else None)
-
-
-def _stored(target: Place) -> list[str]:
-    """What is stored at a target, but what is hidden there."""
-    prefix = _prefix(target)
-    names = (key[len(prefix) :] for key in target.store.list_prefix(prefix))
-    return [name for name in names if not name.startswith(f"{HIDDEN}/")]
-
-
-def _prefix(target: Place) -> str:
-    return f"{target.path}/" if target.path else ""
-
-
-def check_room(target: Place, *, overwrite: bool) -> None:
-    """Raise :class:`NodeExistsError` where something is stored at a target that is not to be replaced.
-
-    What exports that were not finished have left there does not count.
-    """
-    if not overwrite and not left(target, EXPORT) and _stored(target):
-        raise NodeExistsError(f"something is stored at {target} already: overwrite=True replaces it")
+        sharded, kind = document["sharded"], document["annotation_type"]
+        if not (sharded is None or isinstance(sharded, bool)) or not isinstance(kind or "", str):
+            raise PlanError(f"a plan of the kind {cls.kind} says whether there are shards, and of what kind values are")
+        more = {"sharded": sharded, "annotation_type": kind}
+        return cls(source=places.source(), target=places.target(), **cls.fields_of(document), **more)
 
 
 def planned_precomputed(
@@ -332,20 +236,14 @@ def planned_precomputed(
         state=state_of(opened),
         format=PrecomputedWork.kind,
         target=target,
-        replaced=what_is_at(target),
+        replaced=what_is_at(target, PrecomputedWork.document),
         sharded=sharded,
         annotation_type=annotation_type,
         cuts=tuple(cuts.pieces_of(AT_ONCE)),
         size=vertices * row,
         memory=_COPIES * (row + 32) * min(AT_ONCE, vertices) + _OF_AN_ENTRY * cuts.entries + _FIXED,
     )
-    for each in left(target, EXPORT):  # the same was begun, and has removed the document that was there
-        with suppress(ValueError, TypeError, KeyError):
-            begun = Plan(replace(work, replaced=noted(target.store, each)["replaced"]))
-            if folder_of(target, EXPORT, begun.id) == each:
-                return begun
-    check_room(target, overwrite=overwrite)
-    return Plan(work)
+    return plan_of(work, overwrite=overwrite)
 
 
 __all__ = ["PrecomputedWork", "planned_precomputed"]
