@@ -17,8 +17,8 @@ import pytest
 
 import zardine
 from zardine import vectors
-from zardine.errors import ArrayChangedError, DataError, NodeExistsError, ZarrUserWarning
-from zardine.vectors.exchange import geff_out, level_parts, object_files, swc
+from zardine.errors import ArrayChangedError, DataError, NodeExistsError, PlanError, ZarrUserWarning
+from zardine.vectors.exchange import geff_out, geff_work, level_parts, object_files, swc
 from zardine.vectors.exchange.formats import export_vectors
 from zardine.vectors.exchange.level_parts import LevelParts
 from zardine.vectors.results import Polylines, triangles
@@ -180,7 +180,9 @@ def content(target: Path) -> Any:
         order = {"nodes": slice(None), "edges": np.lexsort(ids[1].T)}
         sorted_values = {name: each[order[name.partition("/")[0]]].tolist() for name, each in values.items()}
         missing = root["edges/props/text/missing"][:][order["edges"]].tolist()
-        return root.attrs.asdict(), ids[0].tolist(), ids[1][order["edges"]].tolist(), sorted_values, missing
+        attributes = root.attrs.asdict()
+        assert attributes.pop("zardine_export")
+        return attributes, ids[0].tolist(), ids[1][order["edges"]].tolist(), sorted_values, missing
     data = target.read_bytes()
     if target.suffix == ".obj":  # faces between parts are filed with one of them
         text = data.decode().splitlines()
@@ -204,6 +206,7 @@ def test_files_are_those_of_an_export_at_once(tmp_path: Path, suffix: str, monke
     KINDS[suffix](path, 5000)
     told = recorded(export_vectors, path, whole)
     monkeypatch.setattr(level_parts, "AT_ONCE", PART)
+    monkeypatch.setattr(geff_work, "AT_ONCE", PART)
     monkeypatch.setattr(geff_out, "CHUNK", 300)
     monkeypatch.setattr(swc, "_AT_ONCE", 300)
     seen: list[int] = []
@@ -228,6 +231,7 @@ def peak(found: list[int]) -> Iterator[None]:
 def test_memory_is_that_of_a_part(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More vertices take less than half of what they take at once, which is 180 bytes for each."""
     monkeypatch.setattr(level_parts, "AT_ONCE", 1000)
+    monkeypatch.setattr(geff_work, "AT_ONCE", 1000)
     monkeypatch.setattr(geff_out, "CHUNK", 500)
     monkeypatch.setattr(swc, "_AT_ONCE", 300)
     peaks: list[int] = []
@@ -236,7 +240,8 @@ def test_memory_is_that_of_a_part(tmp_path: Path, suffix: str, monkeypatch: pyte
         KINDS[suffix](path, count)
         with peak(peaks):
             recorded(export_vectors, path, tmp_path / f"{count}.{suffix}")
-    assert peaks[2] - peaks[1] < 80 * 3000, peaks
+    of_chunks = 70 if suffix == "geff" else 0  # of documents, in which edges have many lists of chunks, and of jobs
+    assert peaks[2] - peaks[1] < (80 + of_chunks) * 3000, peaks
 
 
 def test_a_level_that_changes_between_the_ways_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,6 +341,7 @@ def test_a_level_that_changes_while_it_is_written(tmp_path: Path, suffix: str, m
     path, target = str(tmp_path / "a.zv"), tmp_path / f"a.{suffix}"
     KINDS[suffix](path, 2000)
     monkeypatch.setattr(level_parts, "AT_ONCE", 300)
+    monkeypatch.setattr(geff_work, "AT_ONCE", 300)
     changed: list[int] = []
 
     def change(done: int, total: int) -> None:
@@ -343,11 +349,11 @@ def test_a_level_that_changes_while_it_is_written(tmp_path: Path, suffix: str, m
             changed.append(done)
             vectors.set_attribute(path, "new", np.zeros(len(vectors.read_points(path))), new=True)
 
-    with pytest.raises(ArrayChangedError, match="was changed while it was"):
+    with pytest.raises((ArrayChangedError, PlanError), match=r"was changed while it was|has changed since"):
         recorded(export_vectors, path, target, progress=change)
     assert changed
     if suffix == "geff":
-        assert "geff" not in zardine.open_group(str(target), mode="r").attrs
+        assert not (target / "zarr.json").exists() or "geff" not in zardine.open_group(str(target), mode="r").attrs
     else:
         assert [each.name for each in tmp_path.iterdir()] == ["a.zv"]
 

@@ -244,9 +244,9 @@ def plan_export(
 
     FILE is a folder, or ends in /, and --format is las, laz, parquet, trk, tck or trx: each job writes a file. Or it is
     swc, ply, obj or stl: each job writes the files of some objects. 'zardine jobs finish' puts them there. Or --format
-    is precomputed: then jobs sort parts of the level, others write values there, and 'zardine jobs finish' the
-    document. The first job goes through the level. Nothing is written but the plan. Prints how many jobs there are,
-    what a job needs and what all of them take.
+    is precomputed or geff: then jobs write values there, and 'zardine jobs finish' the document. The first job goes
+    through the level. Nothing is written but the plan. Prints how many jobs there are, what a job needs and what all of
+    them take.
     """
     from zardine.vectors import plan_export
 

@@ -231,8 +231,8 @@ def export_file(
     error FILE is as it was. If FILE is a folder, or ends in /, it gets a SWC file for each object of skeletons, and
     with --format ply, obj or stl such of meshes. With --format las, laz, parquet, trk, tck or trx it gets files that
     are parts of the level. With --format precomputed FILE is a folder, or a URL, for neuroglancer: points and straight
-    lines become annotations, other lines and graphs skeletons; its document is written last. Where one of these folders
-    was cut off, the same command goes on.
+    lines become annotations, other lines and graphs skeletons; its document is written last, and so is that of GEFF.
+    Where one of these folders was cut off, the same command goes on.
     """
     from zardine.cli.progress import progress
     from zardine.vectors.exchange.formats import export_format, export_vectors, is_by_jobs, is_folder_of

@@ -176,6 +176,7 @@ WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
         "cells": "zardine.vectors.changing.cell_jobs:CellsWork",
         "convert": "zardine.tools.converting.jobs:ConvertWork",
         "export": "zardine.vectors.exchange.export_work:ExportWork",
+        "geff": "zardine.vectors.exchange.geff_work:GeffWork",
         "import": "zardine.vectors.exchange.import_work:ImportWork",
         "precomputed": "zardine.vectors.exchange.precomputed.work:PrecomputedWork",
         "rechunk": "zardine.tools.rechunking.work:RechunkWork",

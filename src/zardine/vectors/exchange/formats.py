@@ -32,7 +32,7 @@ from zardine.vectors.exchange.features_out import features_out
 from zardine.vectors.exchange.file_lists import files_of
 from zardine.vectors.exchange.file_parts import FileParts, FolderParts, PartDamagedError, Step, import_parts
 from zardine.vectors.exchange.geff import is_geff
-from zardine.vectors.exchange.geff_out import geff_out
+from zardine.vectors.exchange.geff_work import planned_geff
 from zardine.vectors.exchange.import_work import (
     PARTS,
     ImportWork,
@@ -128,7 +128,7 @@ FORMATS: dict[str, Format] = {
         *(Format(name, (f".{name}",), scan_out, of_parts=True) for name in ("las", "laz")),
         *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp")),
         Format("parquet", (".parquet",), features_out, of_parts=True),
-        Format("geff", (".geff",), geff_out, is_folder=True),
+        Format("geff", (".geff",), is_folder=True),
         Format("precomputed", (".precomputed",), is_folder=True),
     )
 }
@@ -372,11 +372,11 @@ def export_vectors(
     them, and who is killed goes on by the same call. :func:`import_vectors` reads the folder as one. ``precomputed``, a
     folder or URL for neuroglancer, is written so, too: ``sharded`` says whether values are packed into shards
     (``None``: where there are more than 1,000 of a kind; meshes never are), ``annotation_type`` what lines of two
-    vertices are.
+    vertices are. GEFF is written so as well.
 
     ``progress(done, total)`` counts thousandths. Files that are there, and folders with something in them, are replaced
     only by ``overwrite=True``; files, and folders of such, when the new ones are complete, so that after an error they
-    are as they were. Of ``precomputed``, what is of the format goes first.
+    are as they were. What is to be replaced by ``precomputed`` or GEFF goes first.
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,
@@ -393,9 +393,6 @@ def export_vectors(
             f"{target} is written by one process: workers= are of folders, with format= one of {_named_parts()}"
         )
     assert chosen.write is not None
-    if chosen.is_folder:
-        chosen.write(path, target, level, progress=progress, **options)
-        return
     file, overwrite = _file(target), _known(options, chosen, ("overwrite",)).get("overwrite", False)
     check_files(files_of_target(file), overwrite)
     step = Shares(progress, 1).part()
@@ -427,6 +424,11 @@ def plan_export(
     its place. Each value is the same whoever writes it, and when. The document ``info`` comes last: without it nothing
     counts. With ``overwrite=True`` what is of the format is removed when the plan begins.
 
+    Of ``geff``, the first job goes through the level and creates arrays; each of the others writes whole shards of
+    them, and reads the chunks that have rows of these. What the graph is comes last: without it there is none.
+
+    ``source_path`` names a node in the store at ``path``, and ``storage_options`` are those of a store at a URL.
+
     Raises :class:`~zardine.errors.UnsupportedError` for other formats and for single files,
     :class:`~zardine.errors.NodeExistsError` for a folder with other files in it, or with any without ``overwrite``, and
     ``TypeError`` for other options.
@@ -438,11 +440,13 @@ def plan_export(
     if not is_by_jobs(target, chosen):
         raise UnsupportedError(
             f"{target} is written by one process: jobs write to a folder (there, or with a / at the end), with format= "
-            f"one of {_named_parts()}, and for neuroglancer (precomputed)"
+            f"one of {_named_parts()}, and to GEFF and precomputed"
         )
-    if chosen.name == "precomputed":
+    if chosen.is_folder:
         named = target.removeprefix(PREFIX) if isinstance(target, str) else target
         goal = Place.of(*find_place(named, mode="a"), given=named)
+        if chosen.name == "geff":
+            return planned_geff(place, level, goal, **_known(options, chosen, ("overwrite",)))
         return planned_precomputed(place, level, goal, **_known(options, chosen, _OF_PRECOMPUTED))
     known = ("overwrite",) if chosen.of_folders else ("overwrite", "vertices_per_file")
     unknown = [name for name in options if name not in known]

@@ -164,9 +164,9 @@ class LinkedCells:
     def to_bytes(self) -> bytes:
         """Return all as bytes."""
         frame, file = self._frame, BytesIO()
-        tables = {"keys": frame.cells.keys, "starts": frame.cells.row_starts, "children": self._linked[0]}
-        sets = {"found": frame.found.words, "carried": frame.carried.words}
-        np.savez(file, above=self._linked[1], **tables, **sets)
+        tables: Any = {"keys": frame.cells.keys, "starts": frame.cells.row_starts, "found": frame.found.words}
+        tables |= {"carried": frame.carried.words, "children": self._linked[0], "above": self._linked[1]}
+        np.savez(file, **tables)
         return file.getvalue()
 
     @classmethod
