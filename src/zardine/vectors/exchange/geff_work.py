@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from zardine.api.open import open_group
-from zardine.errors import ArrayChangedError, CorruptionError
+from zardine.errors import ArrayChangedError, CorruptionError, MetadataError, NodeNotFoundError
 from zardine.jobs.job import Job, JobDone, NotWantedError
 from zardine.jobs.places import Place, Places
 from zardine.jobs.plan import Plan
@@ -90,8 +90,6 @@ class GeffWork(ValuesWork):
     def _look(self, step: Step) -> JobDone:
         name = str(self.target)
         with keeping() as told:
-            kind = check_store(self.path, name, self.level, KINDS, ("vertex_attributes", "link_attributes"))
-            warn_kind(kind, "graph", name)
             if self._geometry not in LINES:
                 self._survey()
             layout = self._values.look(name, step)
@@ -158,7 +156,10 @@ class GeffWork(ValuesWork):
     def is_finished(self, plan: str) -> bool:
         if self.target.store.get(self._document_key) is None:
             return False
-        return bool(self._group().attrs.get(PLAN) == plan)
+        try:
+            return bool(self._group().attrs.get(PLAN) == plan)
+        except (MetadataError, NodeNotFoundError):  # of what is to be replaced
+            return False
 
     @property
     def _document_key(self) -> str:
@@ -193,8 +194,8 @@ def planned_geff(source: Place, level: int, target: Place, *, overwrite: bool = 
     """Return the plan of an export to GEFF; see :func:`zardine.vectors.plan_export`."""
     path = StorePath(source.store, source.path)
     opened = open_level(path, level)
-    with keeping():
-        kind = check_store(path, str(target), level, KINDS, ("vertex_attributes", "link_attributes"))
+    kind = check_store(path, str(target), level, KINDS, ("vertex_attributes", "link_attributes"))
+    warn_kind(kind, "graph", str(target))
     vertices, row, entries = opened.document.vertex_count, row_bytes(opened), 0
     if kind in LINES:
         lines = LevelCuts(opened)

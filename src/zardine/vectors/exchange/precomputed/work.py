@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Final
 
-from zardine.errors import ArrayChangedError, CorruptionError, PlanError, UnsupportedError
+from zardine.errors import ArrayChangedError, CorruptionError, MetadataError, PlanError, UnsupportedError
 from zardine.jobs.job import Job, JobDone, NotWantedError
 from zardine.jobs.places import Place, Places
 from zardine.jobs.plan import Plan
@@ -112,7 +112,6 @@ class PrecomputedWork(ValuesWork):
     def _look(self, job: Job) -> JobDone:
         name = str(self._folder)
         with keeping() as told:
-            tell_of_kinds(self.path, self.level, name)
             step = steps_of(job, self.job_bytes(_LOOK, 0))
             layout = self._values.look(self._pieces, step, lambda text: warn(name, text))
         sharded = self.sharded if kind_of(self.path) != "mesh" else False
@@ -169,7 +168,10 @@ class PrecomputedWork(ValuesWork):
         return name.count("/") < 2 and _OURS.fullmatch(name.rpartition("/")[2]) is not None
 
     def is_finished(self, plan: str) -> bool:
-        document = self._folder.document()
+        try:
+            document = self._folder.document()
+        except MetadataError:  # of what is to be replaced
+            return False
         return document is not None and document.get(PLAN) == plan
 
     def finish(self, plan: str, done: Done) -> None:
@@ -223,8 +225,7 @@ def planned_precomputed(
     """Return the plan of an export for neuroglancer; see :func:`zardine.vectors.plan_export`."""
     path = StorePath(source.store, source.path)
     opened = open_level(path, level)
-    with keeping():
-        tell_of_kinds(path, level, str(target))
+    tell_of_kinds(path, level, str(Folder(target.store, target.path)))
     values_of(path, level, annotation_type)
     if sharded and kind_of(path) == "mesh":
         raise UnsupportedError(f"{target}: meshes of one resolution are files of their own: leave sharded out")
