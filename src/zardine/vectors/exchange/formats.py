@@ -362,8 +362,9 @@ def export_vectors(
     """Write a level of the store at ``path`` to the file or folder ``target``, in the format that its ending names.
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
-    :class:`~zardine.errors.ZarrUserWarning`; of folders when they are complete, but for whole kinds. Half a million vertices are in memory
-    at a time, with ids, lengths and attributes of whole objects.
+    :class:`~zardine.errors.ZarrUserWarning`; by folders when they are complete, but for a geometry or a family of
+    attributes that is lost. Half a million vertices are in memory at a time, with ids, lengths and attributes of whole
+    objects.
 
     A folder (there, or with a ``/`` at its end) of SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each
     object, called by its attribute ``name`` or its id, by the plan of :func:`plan_export`, too.

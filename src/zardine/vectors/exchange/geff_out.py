@@ -143,8 +143,7 @@ class GeffLayout:
         for path, (count, dtype, row) in self.arrays().items():
             chunks = (max(1, min(CHUNK, count)), *(max(1, length) for length in row))
             shards = (rows_of_shard(count), *chunks[1:]) if count > CHUNK else None
-            whole = {"write_empty_chunks": True}  # so that a chunk that is missing is one that was lost
-            group.create_array(path, shape=(count, *row), dtype=dtype, chunks=chunks, shards=shards, config=whole)
+            group.create_array(path, shape=(count, *row), dtype=dtype, chunks=chunks, shards=shards)
 
 
 def rows_of_shard(count: int) -> int:
@@ -321,7 +320,7 @@ class _Rows:
     """Some rows of an array, which is filled from the first one to the last, whole shards at a time."""
 
     def __init__(self, array: Any, start: int, end: int) -> None:
-        self._array: Array = array
+        self._array: Array = array.with_config({"write_empty_chunks": True})  # so that one that is missing was lost
         self._shard = rows_of_shard(array.shape[0])
         self._waiting: list[npt.NDArray[Any]] = []
         self._at, self._waits = start, 0
