@@ -158,7 +158,7 @@ def test_the_plan_of_an_export(run: Run, tmp_path: Path) -> None:
     assert run("vectors", "import", folder, tmp_path / "b.zv", "--chunk-shape", 300).output.startswith("1,000 vertices")
     wrong = run("vectors", "export", path, tmp_path / "a.las", "--workers", 2)
     assert wrong.exit_code == 2
-    assert "are of folders of files that are parts of a level" in wrong.output
+    assert "--workers is of folders that are written by jobs" in wrong.output
 
 
 def test_the_plan_of_an_import(run: Run, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from zardine.errors import (
 )
 from zardine.jobs import Plan
 from zardine.storage import LocalStore, MemoryStore
-from zardine.vectors.exchange import export_folder, export_work, level_parts
+from zardine.vectors.exchange import export_folder, export_work, formats, level_parts, object_files
 
 ENVIRON = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 COUNT = 3000
@@ -462,7 +462,7 @@ def test_files_of_others_are_read_as_one(tmp_path: Path) -> None:
 
 def test_what_cannot_be_planned(tmp_path: Path) -> None:
     path = points(str(tmp_path / "a.zv"))
-    for target, name in (("a.las", None), ("out/", "gpkg"), ("a.ply", None)):
+    for target, name in (("a.las", None), ("out/", "gpkg"), ("a.ply", None), ("a.geff", None)):
         with pytest.raises(UnsupportedError, match="is written by one process"):
             vectors.plan_export(path, str(tmp_path / target), format=name)
     with pytest.raises(UnsupportedError, match="is written by one process"):
@@ -483,7 +483,7 @@ def test_what_cannot_be_planned(tmp_path: Path) -> None:
         {"cuts": []},
         {"cuts": [0, "3"]},
         {"cuts": [0, 9, 4]},
-        {"format": "ply"},
+        {"format": "shp"},
         {"vertices_per_file": 0},
         {"level": -1},
         {"state": None},
@@ -498,3 +498,94 @@ def test_plans_that_say_nonsense(change: dict[str, Any], tmp_path: Path) -> None
     (tmp_path / "plan.json").write_text(json.dumps(document))
     with pytest.raises(PlanError):
         Plan.load(tmp_path / "plan.json")
+
+
+def neurons(path: str) -> str:
+    rng = np.random.default_rng(3)
+    parents = np.arange(COUNT) - 1
+    parents[::50] = -1
+    positions = (rng.uniform(0, 800, (COUNT // 50, 1, 3)) + rng.uniform(0, 60, (COUNT // 50, 50, 3))).reshape(-1, 3)
+    owners = np.repeat(3 * np.arange(COUNT // 50), 50)
+    names = {"name": [f"neuron {number}" for number in range(COUNT // 50)]}
+    vectors.write_skeleton(path, positions, parents, chunk_shape=200, object_ids=owners, object_attributes=names)
+    return path
+
+
+def surfaces(path: str) -> str:
+    rng = np.random.default_rng(5)
+    positions = (rng.uniform(0, 800, (COUNT // 3, 1, 3)) + rng.uniform(0, 60, (COUNT // 3, 3, 3))).reshape(-1, 3)
+    owners, values = np.repeat(np.arange(COUNT // 3) // 10, 3), {"n": np.arange(COUNT)}
+    faces = np.arange(COUNT).reshape(-1, 3)
+    vectors.write_mesh(path, positions, faces, chunk_shape=200, object_ids=owners, vertex_attributes=values)
+    return path
+
+
+OBJECTS = {"swc": neurons, "ply": surfaces, "obj": surfaces, "stl": surfaces}
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir() if each.name not in ("_parts.json", "__zardine")}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_files_of_objects_by_jobs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs write several files each, in any order; the files are those of a single job."""
+    path, folder, other = OBJECTS[name](str(tmp_path / "a.zv")), tmp_path / "files", tmp_path / "other"
+    told = recorded(vectors.export_vectors, path, f"{other}/", format=name)
+    monkeypatch.setattr(formats, "AT_ONCE", PER_FILE)
+    vectors.plan_export(path, f"{folder}/", format=name).save(tmp_path / "plan.json")
+    plan = Plan.load(tmp_path / "plan.json")
+    assert len(plan) > 6
+    plan.run_part(stage=1)
+    for part in (2, 1):
+        plan.run_part(part=(part, 2))
+        assert files_of(folder) == ["__zardine"]
+        with pytest.raises(DataError, match="an export to it was not finished"):
+            vectors.import_vectors(folder, MemoryStore(), format=name)
+    some = sorted(folder.rglob(f"*.{name}"))
+    some[0].write_bytes(b"?")
+    some[-1].unlink()
+    again = recorded(plan.run)
+    assert again.count("is written again") == 2
+    assert [line for line in again.splitlines() if "written again" not in line] == [
+        line.replace(str(other), str(folder)) for line in told.splitlines()
+    ]
+    assert contents_of(folder) == contents_of(other)
+    assert len(contents_of(other)) == {"swc": COUNT // 50}.get(name, COUNT // 30)
+    store = MemoryStore()
+    assert "left out" not in recorded(vectors.import_vectors, folder, store, chunk_shape=300, format=name)
+    sorted(folder.glob(f"*.{name}"))[0].unlink()
+    with pytest.raises(DataError, match="is missing"):
+        vectors.import_vectors(folder, MemoryStore(), format=name)
+
+
+KILLING_OBJECTS = """
+import os, signal, sys
+from zardine.vectors.exchange import formats, object_files
+formats.AT_ONCE, written, write = 400, [], object_files.write_swc
+def mortal(*given):
+    if len(written) == 25:
+        os.kill(os.getpid(), signal.SIGKILL)
+    written.append(write(*given))
+object_files.write_swc = mortal
+formats.export_vectors(sys.argv[1], sys.argv[2] + "/", format="swc")
+"""
+
+
+def test_files_of_objects_go_on_where_one_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, folder, other = neurons(str(tmp_path / "a.zv")), tmp_path / "files", tmp_path / "other"
+    command = [sys.executable, "-c", KILLING_OBJECTS, path, str(folder)]
+    ended = subprocess.run(command, env=ENVIRON, check=False, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    monkeypatch.setattr(formats, "AT_ONCE", PER_FILE)
+    written, write = list[Path](), object_files.write_swc
+
+    def noting(file: Path, *given: Any) -> None:
+        written.append(file)
+        write(file, *given)
+
+    monkeypatch.setattr(object_files, "write_swc", noting)
+    assert "discarded" not in recorded(vectors.export_vectors, path, f"{folder}/", format="swc")
+    assert COUNT // 50 - 25 <= len(written) < COUNT // 50
+    recorded(vectors.export_vectors, path, f"{other}/", format="swc")
+    assert contents_of(folder) == contents_of(other)

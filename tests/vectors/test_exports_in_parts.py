@@ -17,8 +17,8 @@ import pytest
 
 import zardine
 from zardine import vectors
-from zardine.errors import ArrayChangedError, DataError, NodeExistsError, ZarrUserWarning
-from zardine.vectors.exchange import geff_out, level_parts, object_files, swc
+from zardine.errors import ArrayChangedError, DataError, NodeExistsError, PlanError, ZarrUserWarning
+from zardine.vectors.exchange import geff_out, geff_work, level_parts, object_files, swc
 from zardine.vectors.exchange.formats import export_vectors
 from zardine.vectors.exchange.level_parts import LevelParts
 from zardine.vectors.results import Polylines, triangles
@@ -180,7 +180,9 @@ def content(target: Path) -> Any:
         order = {"nodes": slice(None), "edges": np.lexsort(ids[1].T)}
         sorted_values = {name: each[order[name.partition("/")[0]]].tolist() for name, each in values.items()}
         missing = root["edges/props/text/missing"][:][order["edges"]].tolist()
-        return root.attrs.asdict(), ids[0].tolist(), ids[1][order["edges"]].tolist(), sorted_values, missing
+        attributes = root.attrs.asdict()
+        assert attributes.pop("zardine_export")
+        return attributes, ids[0].tolist(), ids[1][order["edges"]].tolist(), sorted_values, missing
     data = target.read_bytes()
     if target.suffix == ".obj":  # faces between parts are filed with one of them
         text = data.decode().splitlines()
@@ -204,6 +206,7 @@ def test_files_are_those_of_an_export_at_once(tmp_path: Path, suffix: str, monke
     KINDS[suffix](path, 5000)
     told = recorded(export_vectors, path, whole)
     monkeypatch.setattr(level_parts, "AT_ONCE", PART)
+    monkeypatch.setattr(geff_work, "AT_ONCE", PART)
     monkeypatch.setattr(geff_out, "CHUNK", 300)
     monkeypatch.setattr(swc, "_AT_ONCE", 300)
     seen: list[int] = []
@@ -228,6 +231,7 @@ def peak(found: list[int]) -> Iterator[None]:
 def test_memory_is_that_of_a_part(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More vertices take less than half of what they take at once, which is 180 bytes for each."""
     monkeypatch.setattr(level_parts, "AT_ONCE", 1000)
+    monkeypatch.setattr(geff_work, "AT_ONCE", 1000)
     monkeypatch.setattr(geff_out, "CHUNK", 500)
     monkeypatch.setattr(swc, "_AT_ONCE", 300)
     peaks: list[int] = []
@@ -236,7 +240,8 @@ def test_memory_is_that_of_a_part(tmp_path: Path, suffix: str, monkeypatch: pyte
         KINDS[suffix](path, count)
         with peak(peaks):
             recorded(export_vectors, path, tmp_path / f"{count}.{suffix}")
-    assert peaks[2] - peaks[1] < 80 * 3000, peaks
+    of_chunks = 70 if suffix == "geff" else 0  # of documents, in which edges have many lists of chunks, and of jobs
+    assert peaks[2] - peaks[1] < (80 + of_chunks) * 3000, peaks
 
 
 def test_a_level_that_changes_between_the_ways_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,6 +269,13 @@ def of_objects(path: str) -> dict[str, Any]:
     return content
 
 
+def files_in(folder: Path) -> list[str]:
+    """The files of a folder that is complete."""
+    names = sorted(each.name for each in folder.iterdir())
+    names.remove("_parts.json")
+    return names
+
+
 @pytest.mark.parametrize("suffix", ["swc", "ply", "obj", "stl"])
 def test_a_folder_has_a_file_for_each_object(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path, folder = str(tmp_path / "a.zv"), tmp_path / "files"
@@ -277,7 +289,7 @@ def test_a_folder_has_a_file_for_each_object(tmp_path: Path, suffix: str, monkey
     options: Any = {} if suffix == "swc" else {"format": suffix}
     told = recorded(export_vectors, path, f"{folder}/", progress=lambda done, total: seen.append(done), **options)
     assert "objects cannot be kept" not in told
-    assert sorted(each.name for each in folder.iterdir()) == sorted(f"{name}.{suffix}" for name in names)
+    assert files_in(folder) == sorted(f"{name}.{suffix}" for name in names)
     assert (seen, seen[0], seen[-1]) == (sorted(seen), 0, 1000)
     assert len(seen) > 5
     recorded(vectors.import_vectors, folder, str(tmp_path / "b.zv"), chunk_shape=30)
@@ -290,9 +302,7 @@ def test_a_folder_has_a_file_for_each_object(tmp_path: Path, suffix: str, monkey
     (folder / "mine.txt").unlink()
     vectors.delete(path, object_ids=[1])
     recorded(export_vectors, path, folder, overwrite=True, **options)
-    assert sorted(each.name for each in folder.iterdir()) == sorted(
-        f"{each}.{suffix}" for each in names if each != "n 1"
-    )
+    assert files_in(folder) == sorted(f"{each}.{suffix}" for each in names if each != "n 1")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zv", "b.zv", "files"]
 
 
@@ -303,7 +313,7 @@ def test_names_that_no_files_can_have(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     told = recorded(export_vectors, path, tmp_path / "files")
     assert "files are called by the ids of objects" in told
-    assert sorted(each.name for each in (tmp_path / "files").iterdir()) == ["0.swc", "1.swc"]
+    assert files_in(tmp_path / "files") == ["0.swc", "1.swc"]
 
 
 def test_after_an_error_a_folder_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +328,11 @@ def test_after_an_error_a_folder_is_as_it_was(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(object_files, "write_swc", fail)
     with pytest.raises(OSError, match="no space"):
         recorded(export_vectors, path, folder, overwrite=True)
-    assert [each.name for each in folder.iterdir()] == ["7.swc"]
+    assert sorted(each.name for each in folder.iterdir()) == ["7.swc", "__zardine"]  # from where it can go on
+    assert (folder / "7.swc").read_text() == "old"
+    monkeypatch.undo()
+    recorded(export_vectors, path, folder, overwrite=True)
+    assert files_in(folder) == ["0.swc", "1.swc"]
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zv", "files"]
 
 
@@ -327,6 +341,7 @@ def test_a_level_that_changes_while_it_is_written(tmp_path: Path, suffix: str, m
     path, target = str(tmp_path / "a.zv"), tmp_path / f"a.{suffix}"
     KINDS[suffix](path, 2000)
     monkeypatch.setattr(level_parts, "AT_ONCE", 300)
+    monkeypatch.setattr(geff_work, "AT_ONCE", 300)
     changed: list[int] = []
 
     def change(done: int, total: int) -> None:
@@ -334,11 +349,11 @@ def test_a_level_that_changes_while_it_is_written(tmp_path: Path, suffix: str, m
             changed.append(done)
             vectors.set_attribute(path, "new", np.zeros(len(vectors.read_points(path))), new=True)
 
-    with pytest.raises(ArrayChangedError, match="was changed while it was"):
+    with pytest.raises((ArrayChangedError, PlanError), match=r"was changed while it was|has changed since"):
         recorded(export_vectors, path, target, progress=change)
     assert changed
     if suffix == "geff":
-        assert "geff" not in zardine.open_group(str(target), mode="r").attrs
+        assert not (target / "zarr.json").exists() or "geff" not in zardine.open_group(str(target), mode="r").attrs
     else:
         assert [each.name for each in tmp_path.iterdir()] == ["a.zv"]
 

@@ -180,17 +180,29 @@ def test_every_cell_that_is_touched_has_it(kind: str) -> None:
     geometry = rng.uniform(0, 64, (400, 1 if kind == "point" else 2, 3)).astype("f4")
     if kind != "point":
         geometry[:300, 1] = geometry[:300, 0] + rng.normal(0, 3, (300, 3)).astype("f4")
-    lower, upper, levels = spatial.build(kind, geometry, 50)
+    ids = np.arange(400, dtype=np.uint64)
+
+    def blocks() -> Iterator[tuple[Any, Any]]:
+        for start in range(0, 400, 150):
+            yield ids[start : start + 150], geometry[start : start + 150]
+
+    space = spatial.Space.of(kind, blocks, 3)
+    lower, upper = space.lower, space.upper
+    levels = spatial.samples(space, blocks, 50)
     assert len(levels) > 1
-    assert sorted(np.concatenate([np.unique(each.rows) for each in levels]).tolist()) == list(range(400))
+    of_levels = [each.among(spatial.ranks_of(ids)) for each in levels]
+    assert sorted(np.concatenate(of_levels).tolist()) == list(range(400))
     steps = np.linspace(0, 1, 257)[:, None, None]
-    for each in levels:
-        size = np.array(each.level.chunk_size)
-        assert np.allclose(size * each.level.grid_shape, upper - lower)
-        cells = np.repeat(each.cells, np.diff(each.starts), axis=0)
-        there = {(row, *cell) for row, cell in zip(each.rows.tolist(), cells.tolist(), strict=True)}
-        assert len(there) == len(each.rows)
-        for row in set(each.rows.tolist()):
+    for each, mine in zip(levels, of_levels, strict=True):
+        size, shape = np.array(each.level.chunk_size), np.array(each.level.grid_shape)
+        assert np.allclose(size * shape, upper - lower)
+        rows, cells = space.touched(geometry[mine], shape)
+        rows = mine[rows]
+        there = {(row, *cell) for row, cell in zip(rows.tolist(), cells.tolist(), strict=True)}
+        assert len(there) == len(rows) == each.entries
+        counts = np.unique(cells, axis=0, return_counts=True)[1]
+        assert (len(counts), counts.max()) == (each.cells, each.level.limit)
+        for row in set(rows.tolist()):
             one = geometry[row].astype("f8")
             if kind == "axis_aligned_bounding_box":
                 corners = np.floor((np.stack((one.min(axis=0), one.max(axis=0))) - lower) / size)
@@ -203,8 +215,9 @@ def test_every_cell_that_is_touched_has_it(kind: str) -> None:
                 places = np.floor((on_it - lower) / size)
                 wanted = set(map(tuple, np.clip(places, 0, np.array(each.level.grid_shape) - 1).astype(int).tolist()))
             assert {(row, *map(int, cell)) for cell in wanted} <= there
-        codes = spatial.morton_codes(each.cells, each.level.grid_shape)
-        assert (codes == compressed_morton_code(each.cells, each.level.grid_shape)).all()
+        codes = spatial.morton_codes(cells, each.level.grid_shape)
+        assert (codes == compressed_morton_code(cells, each.level.grid_shape)).all()
+        assert (spatial.cells_of(codes, each.level.grid_shape) == cells).all()
 
 
 def skeletons(path: str) -> None:
@@ -327,7 +340,7 @@ def test_any_store_and_progress(tmp_path: Path) -> None:
     skeletons(path)
     seen: list[tuple[int, int]] = []
     export_vectors(path, store, format="precomputed", progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (3, 3)
+    assert seen[-1] == (1000, 1000)
     import_vectors(store, str(tmp_path / "b.zv"), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1]
     assert len(vectors.open(str(tmp_path / "b.zv"))) == 300

@@ -23,12 +23,21 @@ from zardine.cli.options import (
     traceback_option,
 )
 from zardine.cli.output import print_json
-from zardine.cli.paths import missing
+from zardine.cli.paths import missing, store_at
 from zardine.cli.rechunk import plan_of, rechunk_options
 from zardine.cli.reshard import check_shards, request_of, reshard_options
 from zardine.cli.running import plan_progress, run_options, workers_of
 from zardine.cli.signals import interruptible
-from zardine.cli.vectors_files import StoreWords, check_file, export_options, import_options, packages, writer_options
+from zardine.cli.vectors_files import (
+    ExportWords,
+    StoreWords,
+    check_file,
+    export_options,
+    export_request,
+    import_options,
+    packages,
+    writer_options,
+)
 from zardine.cli.verify import print_report, verify_options
 
 if TYPE_CHECKING:
@@ -46,9 +55,7 @@ PLANS = {
         "zardine.cli.jobs:plan_convert", "Plan to store what is at SRC in another version of Zarr at DST."
     ),
     "reshard": LazyCommand("zardine.cli.jobs:plan_reshard", "Plan to give the array at PATH other shards."),
-    "export": LazyCommand(
-        "zardine.cli.jobs:plan_export", "Plan to write the vectors at PATH to files in the folder FILE."
-    ),
+    "export": LazyCommand("zardine.cli.jobs:plan_export", "Plan to write the vectors at PATH to the folder FILE."),
     "import": LazyCommand(
         "zardine.cli.jobs:plan_import", "Plan to write what is in FILE to a new store of vectors at PATH."
     ),
@@ -227,35 +234,25 @@ def plan_export(
     path: str,
     file: str,
     node: str | None,
-    name: str | None,
-    level: int,
-    vertices_per_file: int | None,
-    overwrite: bool,
     storage_options: dict[str, Any],
     out: str,
     quiet: bool,
     as_json: bool,
+    **words: Unpack[ExportWords],
 ) -> int:
-    """Plan to write the vectors at PATH to files in the folder FILE.
+    """Plan to write the vectors at PATH to the folder FILE.
 
-    FILE is a folder, or ends in /, and --format is las, laz, parquet, trk, tck or trx. The first job goes through the
-    level, each of the others writes a file; 'zardine jobs finish' puts them into the folder. Nothing is written but the
-    plan. Prints how many jobs there are, what a job needs and what all of them take.
+    FILE is a folder, or ends in /, and --format is las, laz, parquet, trk, tck or trx: each job writes a file. Or it is
+    swc, ply, obj or stl: each job writes the files of some objects. 'zardine jobs finish' puts them there. Or --format
+    is precomputed or geff: then jobs write values there, and 'zardine jobs finish' the document. The first job goes
+    through the level. Nothing is written but the plan. Prints how many jobs there are, what a job needs and what all of
+    them take.
     """
     from zardine.vectors import plan_export
 
-    options: Any = {} if vertices_per_file is None else {"vertices_per_file": vertices_per_file}
     with arguments(), missing(path), packages():
-        made = plan_export(
-            path,
-            file,
-            level=level,
-            format=name,
-            source_path=node,
-            storage_options=storage_options or None,
-            overwrite=overwrite,
-            **options,
-        )
+        request = export_request(store_at(path, storage_options, node=node), file, words)
+        made = plan_export(path, file, source_path=node, storage_options=storage_options or None, **request)
         return _write(made, out, quiet=quiet, as_json=as_json)
 
 

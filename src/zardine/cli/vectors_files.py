@@ -155,6 +155,17 @@ _PER_FILE = click.option(
 )
 
 
+class ExportWords(TypedDict):
+    """What a user says on the command line of a level, and of what is written of it."""
+
+    name: str | None
+    level: int
+    vertices_per_file: int | None
+    sharded: bool | None
+    annotation_type: str | None
+    overwrite: bool
+
+
 def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command PATH and FILE, and what is said of what goes there."""
     return decorated(
@@ -165,73 +176,79 @@ def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
         _FORMAT,
         _LEVEL,
         _PER_FILE,
+        click.option(
+            "--sharded/--files",
+            default=None,
+            help="Of precomputed: pack values into shards, or not (default: where there are more than 1,000).",
+        ),
+        click.option(
+            "--annotation-type",
+            type=click.Choice(("point", "line", "axis_aligned_bounding_box")),
+            help="Of precomputed: what lines of two vertices are (default: lines, or what they were when they came).",
+        ),
         click.option("--overwrite", is_flag=True, help="Replace FILE."),
         storage_option(),
     )
 
 
+def export_request(store: Any, file: str, words: ExportWords) -> dict[str, Any]:
+    """Return what is asked for, for :func:`~zardine.vectors.export_vectors` and its plan.
+
+    Raises ``click.UsageError`` for what the format does not have.
+    """
+    from zardine.vectors.exchange.formats import export_format, is_folder_of_parts
+
+    chosen = export_format(store, file, words["name"])
+    given: dict[str, Any] = {"sharded": words["sharded"], "annotation_type": words["annotation_type"]}
+    options = {name: value for name, value in given.items() if value is not None}
+    if options and chosen.name != "precomputed":
+        raise click.UsageError(f"the format {chosen.name} has no option --{next(iter(options)).replace('_', '-')}")
+    if words["vertices_per_file"]:
+        if not is_folder_of_parts(file, chosen):
+            raise click.UsageError("--vertices-per-file is of folders of files that are parts of a level")
+        options["vertices_per_file"] = words["vertices_per_file"]
+    return {"format": words["name"], "level": words["level"], "overwrite": words["overwrite"], **options}
+
+
 @click.command("export", cls=Command)
 @export_options
-@click.option(
-    "--sharded/--files",
-    default=None,
-    help="Of precomputed: pack values into shards, or not (default: where there are more than 1,000).",
-)
-@click.option(
-    "--annotation-type",
-    type=click.Choice(("point", "line", "axis_aligned_bounding_box")),
-    help="Of precomputed: what lines of two vertices are (default: lines, or what they were when they came).",
-)
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Write the files of a folder in so many processes."
-)
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Write a folder in so many processes.")
 @quiet_option()
 @json_option()
 def export_file(
     path: str,
     file: str,
     node: str | None,
-    name: str | None,
-    level: int,
-    vertices_per_file: int | None,
-    sharded: bool | None,
-    annotation_type: Any,
-    overwrite: bool,
     storage_options: dict[str, Any],
     workers: int | None,
     quiet: bool,
     as_json: bool,
+    **words: Unpack[ExportWords],
 ) -> None:
     """Write a level of the Zarr Vectors store at PATH to FILE.
 
     The ending of FILE says the format, as for 'zardine vectors import'. What the format cannot hold is told. After an
     error FILE is as it was. If FILE is a folder, or ends in /, it gets a SWC file for each object of skeletons, and
-    with --format ply, obj or stl such for meshes. With --format las, laz, parquet, trk, tck or trx it gets files that
-    are parts of the level; where that was cut off, the same command goes on. With --format precomputed FILE is a
-    folder, or a URL, for neuroglancer: points and straight lines become annotations, other lines and graphs skeletons;
-    its document is written last.
+    with --format ply, obj or stl such of meshes. With --format las, laz, parquet, trk, tck or trx it gets files that
+    are parts of the level. With --format precomputed FILE is a folder, or a URL, for neuroglancer: points and straight
+    lines become annotations, other lines and graphs skeletons; its document is written last, and so is that of GEFF.
+    Where one of these folders was cut off, the same command goes on.
     """
     from zardine.cli.progress import progress
-    from zardine.vectors.exchange.formats import export_format, export_vectors, is_folder_of, is_folder_of_parts
+    from zardine.vectors.exchange.formats import export_format, export_vectors, is_by_jobs, is_folder_of
     from zardine.vectors.exchange.targets import files_of_target
 
     target = Path(file)
-    given = {"sharded": sharded, "annotation_type": annotation_type}
-    options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
     with arguments():
         store = store_at(path, storage_options, node=node)
-        chosen = export_format(store, file, name)
-        if options and not chosen.is_folder:
-            raise click.UsageError(f"the format {chosen.name} has no option --{next(iter(options)).replace('_', '-')}")
-    in_parts = is_folder_of_parts(file, chosen)
-    if (vertices_per_file or workers) and not in_parts:
-        raise click.UsageError("--vertices-per-file and --workers are of folders of files that are parts of a level")
-    if vertices_per_file:
-        options["vertices_per_file"] = vertices_per_file
-    to_folder = chosen.is_folder or is_folder_of(file, chosen) or in_parts
+        chosen = export_format(store, file, words["name"])
+        request = export_request(store, file, words)
+    if workers and not is_by_jobs(file, chosen):
+        raise click.UsageError("--workers is of folders that are written by jobs")
+    to_folder = chosen.is_folder or is_folder_of(file, chosen) or is_by_jobs(file, chosen)
     files = [] if to_folder else files_of_target(target)
     if not to_folder:
-        _check_target(target, files, overwrite)
+        _check_target(target, files, words["overwrite"])
     show = not (as_json or quiet)
     with (
         interruptible(),
@@ -240,13 +257,12 @@ def export_file(
         _remarks(quiet),
         progress("Writing values", show=show) as advance,
     ):
-        more: dict[str, Any] = {"workers": workers, "progress": advance.report, "overwrite": overwrite, **options}
-        export_vectors(store, file, level=level, format=name, **more)
+        export_vectors(store, file, workers=workers, progress=advance.report, **request)
     size = sum(each.stat().st_size for each in files if each.exists())
     if as_json:
         from zardine.cli.output import print_json
 
-        facts: dict[str, Any] = {"file": file, "level": level}
+        facts: dict[str, Any] = {"file": file, "level": words["level"]}
         print_json(facts if to_folder else {**facts, "bytes": size})
     elif not quiet:
         from zardine.cli.output import clean

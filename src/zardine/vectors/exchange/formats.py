@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from zardine.vectors.exchange.features_out import features_out
 from zardine.vectors.exchange.file_lists import files_of
 from zardine.vectors.exchange.file_parts import FileParts, FolderParts, PartDamagedError, Step, import_parts
 from zardine.vectors.exchange.geff import is_geff
-from zardine.vectors.exchange.geff_out import geff_out
+from zardine.vectors.exchange.geff_work import planned_geff
 from zardine.vectors.exchange.import_work import (
     PARTS,
     ImportWork,
@@ -40,15 +40,14 @@ from zardine.vectors.exchange.import_work import (
     telling,
 )
 from zardine.vectors.exchange.meshes_out import mesh_out
-from zardine.vectors.exchange.object_files import objects_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed
-from zardine.vectors.exchange.precomputed.writing import precomputed_out
+from zardine.vectors.exchange.precomputed.work import planned_precomputed
 from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder
 from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.swc import swc_out
-from zardine.vectors.exchange.targets import check_apart, check_files, check_folder, files_of_target
+from zardine.vectors.exchange.targets import check_apart, check_files, files_of_target
 from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.exchange.unfinished import discard
 from zardine.vectors.format.layouts import layout_from
@@ -102,8 +101,8 @@ class Format:
     name: str
     endings: tuple[str, ...]
     """Of names of files, or of folders, that are of it."""
-    write: Callable[..., None]
-    """A :data:`FileWriter`; of a folder it takes options, too."""
+    write: Callable[..., None] | None = None
+    """A :data:`FileWriter`; of a folder it takes options, too. ``None``: only by a plan of jobs."""
     is_folder: bool = False
     """Whether it is many values, in a folder of any store."""
     of_folders: bool = False
@@ -129,8 +128,8 @@ FORMATS: dict[str, Format] = {
         *(Format(name, (f".{name}",), scan_out, of_parts=True) for name in ("las", "laz")),
         *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp")),
         Format("parquet", (".parquet",), features_out, of_parts=True),
-        Format("geff", (".geff",), geff_out, is_folder=True),
-        Format("precomputed", (".precomputed",), precomputed_out, is_folder=True),
+        Format("geff", (".geff",), is_folder=True),
+        Format("precomputed", (".precomputed",), is_folder=True),
     )
 }
 """All of them, by their names."""
@@ -363,17 +362,22 @@ def export_vectors(
     """Write a level of the store at ``path`` to the file or folder ``target``, in the format that its ending names.
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
-    :class:`~zardine.errors.ZarrUserWarning` before anything is written. A folder (there, or with a ``/`` at its end) of
-    SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each object, called by its attribute ``name`` or its id.
-    Half a million vertices are in memory at a time, with ids, lengths and attributes of whole objects.
+    :class:`~zardine.errors.ZarrUserWarning`; by folders when they are complete, but for a geometry or a family of
+    attributes that is lost. Half a million vertices are in memory at a time, with ids, lengths and attributes of whole
+    objects.
 
+    A folder (there, or with a ``/`` at its end) of SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each
+    object, called by its attribute ``name`` or its id, by the plan of :func:`plan_export`, too.
     A folder (there, or with a ``/``) of ``format`` ``las``, ``laz``, ``parquet``, ``trk``, ``tck`` or ``trx`` gets
     files of about ``vertices_per_file`` (4,194,304) by the plan of :func:`plan_export`: ``workers`` processes write
-    them, and who is killed goes on by the same call. :func:`import_vectors` reads the folder as one.
+    them, and who is killed goes on by the same call. :func:`import_vectors` reads the folder as one. ``precomputed``, a
+    folder or URL for neuroglancer, is written so, too: ``sharded`` says whether values are packed into shards
+    (``None``: where there are more than 1,000 of a kind; meshes never are), ``annotation_type`` what lines of two
+    vertices are. GEFF is written so as well.
 
-    ``progress(done, total)`` counts thousandths, of ``precomputed`` values. Files that are there, and folders with
-    something in them, are replaced only by ``overwrite=True``; files, and folders of such, when the new ones are
-    complete, so that after an error they are as they were.
+    ``progress(done, total)`` counts thousandths. Files that are there, and folders with something in them, are replaced
+    only by ``overwrite=True``; files, and folders of such, when the new ones are complete, so that after an error they
+    are as they were. What is to be replaced by ``precomputed`` or GEFF goes first.
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,
@@ -382,28 +386,18 @@ def export_vectors(
     """
     chosen = export_format(path, target, format)
     check_apart(find_place(path), target, "export to another place")
-    if is_folder_of_parts(target, chosen):
+    if is_by_jobs(target, chosen):
         _run_export(plan_export(path, target, level=level, format=format, **options), workers, progress)
         return
     if workers is not None:
         raise UnsupportedError(
             f"{target} is written by one process: workers= are of folders, with format= one of {_named_parts()}"
         )
-    if chosen.is_folder:
-        chosen.write(path, target, level, progress=progress, **options)
-        return
-    unknown = [name for name in options if name != "overwrite"]
-    if unknown:
-        raise TypeError(f"the format {chosen.name} has no option {unknown[0]!r}")
-    file, overwrite = _file(target), options.get("overwrite", False)
-    if is_folder_of(target, chosen):
-        check_folder(file, chosen.endings[0], overwrite)
-        step = Shares(progress, 1).part()
-        objects_out(path, file, level, step, chosen.endings[0])
-    else:
-        check_files(files_of_target(file), overwrite)
-        step = Shares(progress, 1).part()
-        chosen.write(path, file, level, step)
+    assert chosen.write is not None
+    file, overwrite = _file(target), _known(options, chosen, ("overwrite",)).get("overwrite", False)
+    check_files(files_of_target(file), overwrite)
+    step = Shares(progress, 1).part()
+    chosen.write(path, file, level, step)
     step(1)
 
 
@@ -417,13 +411,24 @@ def plan_export(
     storage_options: Mapping[str, Any] | None = None,
     **options: Unpack[ExportOptions],
 ) -> Plan:
-    """Return the plan of :func:`export_vectors` to a folder of files that are parts of a level. Nothing is written.
+    """Return the plan of :func:`export_vectors` to a folder that several jobs write. Nothing is written.
 
-    The first job goes through the level, to see what files have and what the format does not hold, which is told in the
-    end; the others write a file each, ``part-00000.laz``, …, of about ``vertices_per_file`` vertices: points of some
-    chunks, lines that begin in some. Files are made in a hidden folder of ``target``, and put there when all are: then
-    ``_parts.json`` names them. ``source_path`` names a node in the store at ``path``, and ``storage_options`` are those
-    of a store at a URL. With ``overwrite=True`` files of the format that are in the folder are removed in the end.
+    Of files that are parts of a level, the first job goes through that, to see what files have and what the format does
+    not hold, which is told in the end; the others write a file each, ``part-00000.laz``, …, of about
+    ``vertices_per_file`` vertices: points of some chunks, lines that begin in some. Files are made in a hidden folder
+    of ``target``, and put there when all are: then ``_parts.json`` names them. With ``overwrite=True`` files of the
+    format that are in the folder are removed in the end. Of files of objects (``swc``, ``ply``, ``obj``, ``stl``) each
+    job writes those that begin in some chunks, half a million vertices.
+
+    Of ``precomputed``, the first job goes through the level; others sort half a million vertices each into runs, in the
+    same hidden folder; and as many put together what all runs have for a shard, or for some files, and write that to
+    its place. Each value is the same whoever writes it, and when. The document ``info`` comes last: without it nothing
+    counts. With ``overwrite=True`` what is of the format is removed when the plan begins.
+
+    Of ``geff``, the first job goes through the level and creates arrays; each of the others writes whole shards of
+    them, and reads the chunks that have rows of these. What the graph is comes last: without it there is none.
+
+    ``source_path`` names a node in the store at ``path``, and ``storage_options`` are those of a store at a URL.
 
     Raises :class:`~zardine.errors.UnsupportedError` for other formats and for single files,
     :class:`~zardine.errors.NodeExistsError` for a folder with other files in it, or with any without ``overwrite``, and
@@ -433,18 +438,41 @@ def plan_export(
     source = StorePath(place.store, place.path)
     chosen = export_format(source, target, format)
     check_apart((place.store, place.path), target, "export to another place")
-    if not is_folder_of_parts(target, chosen):
+    if not is_by_jobs(target, chosen):
         raise UnsupportedError(
             f"{target} is written by one process: jobs write to a folder (there, or with a / at the end), with format= "
-            f"one of {_named_parts()}"
+            f"one of {_named_parts()}, and to GEFF and precomputed"
         )
-    unknown = [name for name in options if name not in ("overwrite", "vertices_per_file")]
+    if chosen.is_folder:
+        named = target.removeprefix(PREFIX) if isinstance(target, str) else target
+        goal = Place.of(*find_place(named, mode="a"), given=named)
+        if chosen.name == "geff":
+            return planned_geff(place, level, goal, **_known(options, chosen, ("overwrite",)))
+        return planned_precomputed(place, level, goal, **_known(options, chosen, _OF_PRECOMPUTED))
+    known = ("overwrite",) if chosen.of_folders else ("overwrite", "vertices_per_file")
+    unknown = [name for name in options if name not in known]
     if unknown:
         raise TypeError(f"folders of {chosen.name} have no option {unknown[0]!r}")
-    count = options.get("vertices_per_file", WHOLE)
+    count = options.get("vertices_per_file", AT_ONCE if chosen.of_folders else WHOLE)
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise DataError(f"vertices_per_file is a number from 1 on, not {count!r}")
     return planned_export(place, level, chosen.name, _file(target), int(count), options.get("overwrite", False))
+
+
+_OF_PRECOMPUTED: Final = ("overwrite", "sharded", "annotation_type")
+
+
+def _known(options: Mapping[str, Any], chosen: Format, names: Collection[str]) -> dict[str, Any]:
+    """The options, if all are among ``names``. Raises ``TypeError`` for others."""
+    unknown = [name for name in options if name not in names]
+    if unknown:
+        raise TypeError(f"the format {chosen.name} has no option {unknown[0]!r}")
+    return dict(options)
+
+
+def is_by_jobs(target: StoreLike, chosen: Format) -> bool:
+    """Return whether an export is a plan of jobs."""
+    return chosen.write is None or is_folder_of_parts(target, chosen) or is_folder_of(target, chosen)
 
 
 def _run_export(plan: Plan, workers: int | None, progress: Progress | None) -> None:
@@ -458,7 +486,7 @@ def _run_export(plan: Plan, workers: int | None, progress: Progress | None) -> N
 
 
 def _named_parts() -> str:
-    return ", ".join(each.name for each in FORMATS.values() if each.of_parts)
+    return ", ".join(each.name for each in FORMATS.values() if each.takes_folders)
 
 
 def is_folder_of_parts(target: StoreLike, chosen: Format) -> bool:

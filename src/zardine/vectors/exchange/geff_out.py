@@ -1,30 +1,31 @@
-"""Graphs, skeletons and lines as graphs of GEFF: nodes and edges some rows at a time, the document last."""
+"""Graphs, skeletons and lines as graphs of GEFF: what is to be known of all nodes and edges, and rows of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.api.open import open_group
 from zardine.buffers import Ints
-from zardine.errors import NodeExistsError
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
 from zardine.stores.resolve import StoreLike
-from zardine.tools.progress import Progress, Shares
+from zardine.vectors.exchange.distinct import Distinct
+from zardine.vectors.exchange.file_parts import Step
 from zardine.vectors.exchange.geff import CHUNK, KEPT, KEY, NODE_ID, VERSION, are_ids
-from zardine.vectors.exchange.level_parts import OBJECT_ID, LevelParts, SeenColumns, numbers_of, own
-from zardine.vectors.exchange.losses import LINES, check_store, numbers, warn_kind, warn_names
+from zardine.vectors.exchange.level_parts import OBJECT_ID, SeenColumns, numbers_of, own
+from zardine.vectors.exchange.losses import LINES, numbers, warn_names
 from zardine.vectors.format.ragged import row_numbers
+from zardine.vectors.reading.kept import kind_of
 from zardine.vectors.results import Graph, Mesh, Polylines, Skeleton
-from zardine.vectors.storing.spools import Buckets
 from zardine.vectors.storing.store import VectorStore
 
 _TYPES: Final = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+KINDS: Final = ("graph", "skeleton", *LINES)
+"""The geometries that it is for."""
 _SHARD: Final = 4
 """Chunks of a shard."""
 
@@ -64,116 +65,228 @@ class _Look:
                 self.longest = max(self.longest, 0 if each is None else len(str(each)))
 
 
-class _Distinct:
-    """Whether whole numbers are each there once."""
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A property: its type, how many values a row has, and of text how long it is, and whether some is missing."""
 
-    def __init__(self, count: int) -> None:
-        self._count = max(1, count // CHUNK)
-        self._numbers = Buckets(np.dtype(np.int64), self._count)
+    dtype: str
+    row_shape: tuple[int, ...]
+    is_text: bool
+    some_are_missing: bool
 
-    def add(self, values: npt.NDArray[Any]) -> None:
-        """Add some."""
-        self._numbers.add(values.astype(np.int64), (values % self._count).astype(np.int64))
+    @classmethod
+    def of(cls, look: _Look) -> _Column:
+        like = look.like if look.like.dtype.name in _TYPES else look.like.astype(np.float32)
+        if look.like.dtype.kind not in "iufb":  # the format has no other text
+            return cls(f"U{max(1, look.longest)}", (), True, look.some_are_missing)
+        return cls(like.dtype.name, tuple(like.shape[1:]), False, False)
 
-    def are(self) -> bool:
-        """Return whether no two are equal."""
-        found = map(self._numbers.rows, range(self._count))
-        return all(len(np.unique(each)) == len(each) for each in found)
+    def arrays(self, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Return what arrays have of some values."""
+        if not self.is_text:
+            return {"values": values}
+        texts = values.tolist()
+        found = {"values": np.array(["" if each is None else str(each) for each in texts], np.str_)}
+        if self.some_are_missing:
+            found["missing"] = np.array([each is None for each in texts], np.bool_)
+        return found
+
+    def about(self, name: str) -> dict[str, Any]:
+        """Return what the document says of it."""
+        return {"identifier": name, "dtype": "str" if self.is_text else self.dtype, "varlength": False}
 
 
-def geff_out(
-    path: StoreLike,
-    target: StoreLike,
-    level: int = 0,
-    *,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-) -> None:
-    """Write a graph, skeletons or lines as nodes and edges; what it is comes last. ``progress`` counts thousandths.
+@dataclass(frozen=True, slots=True)
+class GeffLayout:
+    """What is to be known of all nodes and edges of a level to write some of them."""
 
-    Nodes are called as their attribute ``node_id`` says, where that is a whole number of each; edges of skeletons go
-    from child to parent, those of lines along them, and the object of each node is its tracklet, ``object_id``.
-    Attributes of lines are left out. Raises :class:`NodeExistsError` where something is stored, without ``overwrite``.
-    """
-    kinds = ("graph", "skeleton", *LINES)
-    name = str(target)
-    kind = check_store(path, name, level, kinds, ("vertex_attributes", "link_attributes"))
-    warn_kind(kind, "graph", name)
-    root = VectorStore.open(path).root
-    parts: Any = LevelParts[Any](path, level, Shares(progress, 1).part())
-    make: Callable[[Any, int], _Nodes] = _of_lines if kind in LINES else _of_graph
-    of_nodes, of_edges, distinct = SeenColumns(_Look), SeenColumns(_Look), _Distinct(parts.count)
-    low, high = np.full(parts.rank, np.inf), np.full(parts.rank, -np.inf)
-    nodes = edges = 0
-    are_tracked = False
-    for part in parts:
-        found = make(part, nodes)
-        mine = _own(found)
-        of_nodes.look(mine)
-        of_edges.look(found.of_edges)
-        if NODE_ID in mine and are_ids(mine[NODE_ID]):
-            distinct.add(mine[NODE_ID])
-        nodes, edges = nodes + found.own, edges + len(found.edges)
-        low = np.minimum(low, found.positions[: found.own].min(axis=0, initial=np.inf))
-        high = np.maximum(high, found.positions[: found.own].max(axis=0, initial=-np.inf))
-        are_tracked = are_tracked or (found.owners is not None and bool((found.owners[: found.own] != 0).any()))
-        dtype = found.positions.dtype
-    looks = of_nodes.found(name)
-    are_named = NODE_ID in looks and looks[NODE_ID].are_ids and distinct.are()
-    if looks.pop(NODE_ID, None) is not None and not are_named:
-        warn_names([NODE_ID], name, "ids of nodes are called so, whole numbers from 0 on, each there once")
-    axis_names = [str(axis["name"]) for axis in root.axes]
-    warn_names([each for each in axis_names if looks.pop(each, None) is not None], name, "axes are called so")
-    about = (root.block.get("crs") or {}).get(KEY)
-    about = about if isinstance(about, Mapping) else {}
-    tracks = dict(about.get("track_node_props") or {})
-    if not (tracks and all(each in looks for each in tracks.values())):
-        tracks = {}
-        if are_tracked and OBJECT_ID not in looks:
-            looks[OBJECT_ID] = _Look(OBJECT_ID, np.zeros(0, np.int64))
-            tracks = {"tracklet": OBJECT_ID} if kind in LINES else {}
-    axes = [
-        {
-            **{key: axis[key] for key in ("name", "type", "unit") if axis.get(key)},
-            **({"min": float(low[number]), "max": float(high[number])} if nodes else {}),
+    nodes: tuple[int, ...]
+    """The first node of each part, and how many there are in all."""
+    edges: tuple[int, ...]
+    are_named: bool
+    """Whether nodes are called as their attribute says; else they are numbered."""
+    of_nodes: dict[str, _Column]
+    of_edges: dict[str, _Column]
+    document: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> GeffLayout:
+        """Return what :meth:`to_json` wrote."""
+        of_nodes, of_edges = (
+            {name: _Column(**{**each, "row_shape": tuple(each["row_shape"])}) for name, each in table.items()}
+            for table in (told["of_nodes"], told["of_edges"])
+        )
+        numbers = tuple(told["nodes"]), tuple(told["edges"])
+        return cls(*numbers, told["are_named"], of_nodes, of_edges, told["document"])
+
+    def arrays(self) -> dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]]:
+        """Return how many rows each array has, of which type and shape, by its path."""
+        found: dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]] = {
+            "nodes/ids": (self.nodes[-1], np.dtype(np.uint64), ()),
+            "edges/ids": (self.edges[-1], np.dtype(np.uint64), (2,)),
         }
-        for number, axis in enumerate(root.axes)
-    ]
-    for each in axis_names:
-        looks[each] = _Look(each, np.zeros(0, dtype))
-    kept, kept_edges = _storable(looks, name), _storable(of_edges.found(name), name)
-    group = _new_group(target, overwrite, name)
-    ids = _Rows(group, "nodes/ids", nodes, np.zeros(0, np.uint64))
-    ends = _Rows(group, "edges/ids", edges, np.zeros((0, 2), np.uint64))
-    properties = {
-        place: {each: _Property(group, f"{place}s/props/{each}", count, look) for each, look in table.items()}
-        for place, count, table in (("node", nodes, kept), ("edge", edges, kept_edges))
-    }
-    nodes = 0
-    for part in parts:
-        found = make(part, nodes)
+        for kind, count, table in (("nodes", self.nodes[-1], self.of_nodes), ("edges", self.edges[-1], self.of_edges)):
+            for name, each in table.items():
+                found[f"{kind}/props/{name}/values"] = count, np.dtype(each.dtype), each.row_shape
+                if each.some_are_missing:
+                    found[f"{kind}/props/{name}/missing"] = count, np.dtype(np.bool_), ()
+        return found
+
+    def create(self, group: Group) -> None:
+        """Create all arrays."""
+        for kind in ("nodes", "edges"):
+            group.require_group(f"{kind}/props")
+        for path, (count, dtype, row) in self.arrays().items():
+            chunks = (max(1, min(CHUNK, count)), *(max(1, length) for length in row))
+            shards = (rows_of_shard(count), *chunks[1:]) if count > CHUNK else None
+            group.create_array(path, shape=(count, *row), dtype=dtype, chunks=chunks, shards=shards)
+
+
+def rows_of_shard(count: int) -> int:
+    """Return how many rows a shard has, or a chunk that is none, of an array of ``count``."""
+    return min(_SHARD, -(-count // CHUNK)) * CHUNK if count > CHUNK else max(1, count)
+
+
+class GeffValues:
+    """A level as nodes and edges, in parts that are read by themselves."""
+
+    def __init__(self, path: StoreLike, level: int, parts: Callable[[int], Iterator[Any]], count: int) -> None:
+        """``parts`` gives what is in a part of a number, of ``count``, some vertices at a time."""
+        self._path, self._level, self._parts, self._count = path, level, parts, count
+        self._root = VectorStore.open(path).root
+        self._kind = kind_of(self._root)
+        self._axes = [str(axis["name"]) for axis in self._root.axes]
+
+    def _found(self, part: int, before: int) -> Iterator[_Nodes]:
+        for each in self._parts(part):
+            found = (_of_lines if self._kind in LINES else _of_graph)(each, before)
+            yield found
+            before += found.own
+
+    def look(self, name: str, step: Step) -> GeffLayout:
+        """Go through all parts; warns of what ``name`` cannot hold."""
+        of_nodes, of_edges = SeenColumns(_Look), SeenColumns(_Look)
+        distinct = Distinct(VectorStore.open(self._path).level(self._level).document.vertex_count)
+        rank = len(self._axes)
+        low, high, dtype = np.full(rank, np.inf), np.full(rank, -np.inf), np.dtype(np.float32)
+        nodes, edges = [0], [0]
+        are_tracked = False
+        for number in range(self._count):
+            nodes.append(nodes[-1])
+            edges.append(edges[-1])
+            for found in self._found(number, nodes[-1]):
+                mine = _own(found)
+                of_nodes.look(mine)
+                of_edges.look(found.of_edges)
+                if NODE_ID in mine and are_ids(mine[NODE_ID]):
+                    distinct.add(mine[NODE_ID])
+                nodes[-1], edges[-1] = nodes[-1] + found.own, edges[-1] + len(found.edges)
+                low = np.minimum(low, found.positions[: found.own].min(axis=0, initial=np.inf))
+                high = np.maximum(high, found.positions[: found.own].max(axis=0, initial=-np.inf))
+                owners = found.owners
+                are_tracked = are_tracked or (owners is not None and bool((owners[: found.own] != 0).any()))
+                dtype = found.positions.dtype
+            step((number + 1) / self._count)
+        looks = of_nodes.found(name)
+        are_named = NODE_ID in looks and looks[NODE_ID].are_ids and distinct.are()
+        if looks.pop(NODE_ID, None) is not None and not are_named:
+            warn_names([NODE_ID], name, "ids of nodes are called so, whole numbers from 0 on, each there once")
+        warn_names([each for each in self._axes if looks.pop(each, None) is not None], name, "axes are called so")
+        about = (self._root.block.get("crs") or {}).get(KEY)
+        about = about if isinstance(about, Mapping) else {}
+        tracks = dict(about.get("track_node_props") or {})
+        if not (tracks and all(each in looks for each in tracks.values())):
+            tracks = {}
+            if are_tracked and OBJECT_ID not in looks:
+                looks[OBJECT_ID] = _Look(OBJECT_ID, np.zeros(0, np.int64))
+                tracks = {"tracklet": OBJECT_ID} if self._kind in LINES else {}
+        axes = [
+            {
+                **{key: axis[key] for key in ("name", "type", "unit") if axis.get(key)},
+                **({"min": float(low[number]), "max": float(high[number])} if nodes[-1] else {}),
+            }
+            for number, axis in enumerate(self._root.axes)
+        ]
+        for each in self._axes:
+            looks[each] = _Look(each, np.zeros(0, dtype))
+        kept = {each: _Column.of(look) for each, look in _storable(looks, name).items()}
+        kept_edges = {each: _Column.of(look) for each, look in _storable(of_edges.found(name), name).items()}
+        props = {
+            f"{kind}_props_metadata": {each: column.about(each) for each, column in table.items()}
+            for kind, table in (("node", kept), ("edge", kept_edges))
+        }
+        directed = bool(about.get("directed", self._kind != "graph"))
+        facts = {"geff_version": VERSION, "directed": directed, "axes": axes, **props}
+        more = {key: about[key] for key in KEPT if key in about and key not in ("directed", "track_node_props")}
+        document = {**facts, **more, **({"track_node_props": tracks} if tracks else {})}
+        return GeffLayout(tuple(nodes), tuple(edges), are_named, kept, kept_edges, document)
+
+    def write(self, group: Group, layout: GeffLayout, job: int, step: Step) -> tuple[int, int]:
+        """Write the shards that are those of a job, of as many as there are parts; gives how many nodes and edges.
+
+        It reads the parts that have some of their rows.
+        """
+        shares = {kind: self._share(getattr(layout, kind)[-1], job) for kind in ("nodes", "edges")}
+        writers = {path: _Rows(group[path], *shares[path.partition("/")[0]]) for path in layout.arrays()}
+        wanted = [
+            part
+            for part in range(self._count)
+            if any(_meet(getattr(layout, kind)[part : part + 2], share) for kind, share in shares.items())
+        ]
+        for done, part in enumerate(wanted, 1):
+            at = {"nodes": layout.nodes[part], "edges": layout.edges[part]}
+            for found in self._found(part, at["nodes"]):
+                for kind, table in (("nodes", self._of_nodes(found, layout)), ("edges", _of_edges(found, layout))):
+                    first, end = (each - at[kind] for each in shares[kind])
+                    rows = slice(max(0, first), max(0, end))
+                    for path, values in table.items():
+                        writers[path].add(values[rows])
+                    at[kind] += len(table[f"{kind}/ids"])
+            step(done / len(wanted))
+        for each in writers.values():
+            each.end()
+        return shares["nodes"][1] - shares["nodes"][0], shares["edges"][1] - shares["edges"][0]
+
+    def _share(self, count: int, job: int) -> tuple[int, int]:
+        """The rows that a job writes, of ``count``: whole shards."""
+        shard = rows_of_shard(count)
+        shards = -(-count // shard)
+        first, end = (each * shards // self._count * shard for each in (job, job + 1))
+        return min(count, first), min(count, end)
+
+    def _of_nodes(self, found: _Nodes, layout: GeffLayout) -> Columns:
         mine = _own(found)
-        mine |= {each: found.positions[: found.own, number] for number, each in enumerate(axis_names)}
+        mine |= {each: found.positions[: found.own, number] for number, each in enumerate(self._axes)}
         if found.owners is not None:
             mine.setdefault(OBJECT_ID, found.owners[: found.own])
-        called = (found.columns[NODE_ID] if are_named else found.numbers).astype(np.uint64)
-        nodes += found.own
-        ids.add(called[: found.own])
-        ends.add(called[found.edges].reshape(-1, 2))
-        for place, columns in (("node", mine), ("edge", dict(found.of_edges))):
-            for each, column in properties[place].items():
-                column.add(columns[each])
-    ids.end()
-    ends.end()
-    props = {}
-    for place, table in properties.items():
-        group.require_group(f"{place}s/props")
-        for column in table.values():
-            column.end()
-        props[f"{place}_props_metadata"] = {each: column.about(each) for each, column in table.items()}
-    more = {key: about[key] for key in KEPT if key in about and key not in ("directed", "track_node_props")}
-    facts = {"geff_version": VERSION, "directed": bool(about.get("directed", kind != "graph")), "axes": axes, **props}
-    group.attrs[KEY] = {**facts, **more, **({"track_node_props": tracks} if tracks else {})}
+        called = _called(found, layout)[: found.own]
+        return {"nodes/ids": called, **_arrays("nodes", layout.of_nodes, mine)}
+
+
+def _called(found: _Nodes, layout: GeffLayout) -> npt.NDArray[np.uint64]:
+    named: npt.NDArray[Any] = found.columns[NODE_ID] if layout.are_named else found.numbers
+    return named.astype(np.uint64)
+
+
+def _of_edges(found: _Nodes, layout: GeffLayout) -> Columns:
+    ends = _called(found, layout)[found.edges].reshape(-1, 2)
+    return {"edges/ids": ends, **_arrays("edges", layout.of_edges, found.of_edges)}
+
+
+def _arrays(kind: str, table: Mapping[str, _Column], columns: Mapping[str, npt.NDArray[Any]]) -> Columns:
+    return {
+        f"{kind}/props/{name}/{each}": values
+        for name, column in table.items()
+        for each, values in column.arrays(columns[name]).items()
+    }
+
+
+def _meet(one: Sequence[int], other: Sequence[int]) -> bool:
+    return max(one[0], other[0]) < min(one[1], other[1])
 
 
 def _own(found: _Nodes) -> Columns:
@@ -203,27 +316,14 @@ def _storable(looks: Mapping[str, _Look], name: str) -> dict[str, _Look]:
     return {each: look for each, look in looks.items() if each in texts or each in found}
 
 
-def _new_group(target: StoreLike, overwrite: bool, name: str) -> Group:
-    try:
-        return open_group(target, mode="w" if overwrite else "w-", zarr_format=3)
-    except NodeExistsError as error:
-        raise NodeExistsError(f"something is stored at {name} already: overwrite=True replaces it") from error
-
-
 class _Rows:
-    """An array that is filled from its first row to the last one, whole shards at a time."""
+    """Some rows of an array, which is filled from the first one to the last, whole shards at a time."""
 
-    def __init__(self, group: Group, path: str, count: int, like: npt.NDArray[Any]) -> None:
-        chunks = (max(1, min(CHUNK, count)), *(max(1, length) for length in like.shape[1:]))
-        self._shard = min(_SHARD, -(-count // CHUNK)) * CHUNK if count > CHUNK else max(1, count)
-        shards = (self._shard, *chunks[1:]) if count > CHUNK else None
-        whole = {"write_empty_chunks": True}  # so that a chunk that is missing is one that was lost
-        shape = (count, *like.shape[1:])
-        self._array: Array = group.create_array(
-            path, shape=shape, dtype=like.dtype, chunks=chunks, shards=shards, config=whole
-        )
+    def __init__(self, array: Any, start: int, end: int) -> None:
+        self._array: Array = array.with_config({"write_empty_chunks": True})  # so that one that is missing was lost
+        self._shard = rows_of_shard(array.shape[0])
         self._waiting: list[npt.NDArray[Any]] = []
-        self._at = self._waits = 0
+        self._at, self._waits = start, 0
 
     def add(self, values: npt.NDArray[Any]) -> None:
         """Add the next rows."""
@@ -246,37 +346,4 @@ class _Rows:
         self._at += len(rows)
 
 
-class _Property:
-    """A property of nodes or edges: its values, and of text which are missing."""
-
-    def __init__(self, group: Group, path: str, count: int, look: _Look) -> None:
-        self._is_text = look.like.dtype.kind not in "iufb"
-        like = look.like if look.like.dtype.name in _TYPES else look.like.astype(np.float32)
-        if self._is_text:  # the format has no other text
-            like = np.zeros(0, f"U{max(1, look.longest)}")
-        self._values, self._kind = _Rows(group, f"{path}/values", count, like), like.dtype.name
-        missing = look.some_are_missing
-        self._missing = _Rows(group, f"{path}/missing", count, np.zeros(0, np.bool_)) if missing else None
-
-    def add(self, values: npt.NDArray[Any]) -> None:
-        """Add the next rows."""
-        if not self._is_text:
-            self._values.add(values)
-            return
-        texts = values.tolist()
-        self._values.add(np.array(["" if each is None else str(each) for each in texts], np.str_))
-        if self._missing is not None:
-            self._missing.add(np.array([each is None for each in texts], np.bool_))
-
-    def end(self) -> None:
-        """Store what waits."""
-        self._values.end()
-        if self._missing is not None:
-            self._missing.end()
-
-    def about(self, name: str) -> dict[str, Any]:
-        """Return what the document says of it."""
-        return {"identifier": name, "dtype": "str" if self._is_text else self._kind, "varlength": False}
-
-
-__all__ = ["geff_out"]
+__all__ = ["KINDS", "GeffLayout", "GeffValues"]

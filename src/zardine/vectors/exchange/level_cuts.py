@@ -1,7 +1,7 @@
-"""A level of points or lines, cut into pieces that are each read from few chunks: by themselves, in any process.
+"""A level, cut into pieces that are each read from few chunks: by themselves, in any process.
 
-Points are cut where chunks end, in the order in which they are stored. A line belongs to the chunk that it begins in,
-so that lines of one region are in one piece, in the order of the object index there.
+Points are cut where chunks end, in the order in which they are stored. A line, or another object that stays whole,
+belongs to the chunk that it begins in, so that those of one region are in one piece, in the order of the object index.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import CorruptionError
+from zardine.errors import CorruptionError, PlanError
 from zardine.vectors.exchange.losses import LINES
 from zardine.vectors.reading.kept import kind_of
 from zardine.vectors.reading.loading import dtype_of, row_shape_of
@@ -32,7 +33,8 @@ from zardine.vectors.storing.store import PENDING, Level
 class LevelCuts:
     """The chunks of the points, or the lines, of a level in the order in which they are cut."""
 
-    def __init__(self, level: Level) -> None:
+    def __init__(self, level: Level, *, whole_objects: bool = False) -> None:
+        """``whole_objects``: not only lines stay whole."""
         vertices = level.cells("vertices")
         if vertices is None:
             raise CorruptionError("the level has no vertices", array=child(level.path, "vertices"))
@@ -40,7 +42,7 @@ class LevelCuts:
         manifests = load_manifests(level)
         self.entries = 0 if manifests is None else len(manifests.fragments)
         """How many pieces of objects there are, each in one chunk."""
-        self._manifests = manifests if kind_of(level.owner.root) in LINES else None
+        self._manifests = manifests if whole_objects or kind_of(level.owner.root) in LINES else None
         if self._manifests is None:
             self._rows = present_chunks(vertices, level.cells("vertex_fragments"))
             return
@@ -51,7 +53,7 @@ class LevelCuts:
 
     @property
     def are_lines(self) -> bool:
-        """Whether they are lines, which are in another order than in the store."""
+        """Whether they are lines, or other objects, which are in another order than in the store."""
         return self._manifests is not None
 
     def __len__(self) -> int:
@@ -86,6 +88,15 @@ class LevelCuts:
         return {"object_ids": self._manifests.ids[rows].tolist()}
 
 
+def checked_cuts(told: Any) -> tuple[int, ...]:
+    """Return where the pieces of a level begin, as a plan says. Raises :class:`~zardine.errors.PlanError`."""
+    if not isinstance(told, list) or len(told) < 2 or not all(type(each) is int for each in told):
+        raise PlanError("a plan of an export says where each piece of the level begins")
+    if told[0] != 0 or any(b < a for a, b in pairwise(told)):
+        raise PlanError("a plan of an export says that pieces end before they begin")
+    return tuple(told)
+
+
 def state_of(level: Level) -> str:
     """Return a digest of what tells the state of a level from others: its document, and what all levels have."""
     own = {name: value for name, value in level.document.attributes.items() if name not in (PENDING, LOG)}
@@ -116,4 +127,4 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, Sequence) else dict(value)
 
 
-__all__ = ["LevelCuts", "row_bytes", "state_of"]
+__all__ = ["LevelCuts", "checked_cuts", "row_bytes", "state_of"]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import ENDS, OWNER
+from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
 from zardine.vectors.exchange.losses import (
@@ -55,6 +56,7 @@ class MeshParts:
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
         self._source = source
+        check_complete(source)
         self._list = FileList.of(source, self.endings, at_once * _VERTEX)
         self.count = self._list.count
 
@@ -86,7 +88,7 @@ class MeshParts:
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all meshes, or points."""
         source = self._source
-        self._list.warn_of_others(source)
+        self._list.warn_of_others(source, (PARTS_DOCUMENT,))
         names = {name: name for name in whole.columns if name != OWNER}
         if not whole.count:
             options = {**options, **bounds_of_nothing(source, options)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
@@ -103,26 +103,37 @@ def mesh_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
     check_store(path, target, level, ("mesh", "point_cloud")[: 1 + (suffix == ".ply")], KEPT[suffix])
     parts = LevelParts[Mesh](path, level, step)
     check_rank(parts.rank, target)
-    writer = MeshWriter(parts, target, suffix)
+    writer = MeshWriter.seen(parts, target, suffix)
     with writing(target) as place:
         writer.write(place, parts, writer.vertices, writer.faces)
 
 
 class MeshWriter:
-    """Writes meshes that are like one that is gone through before; warns of what the format does not hold of that."""
+    """Writes meshes that are like one that was gone through."""
 
-    def __init__(self, parts: Iterable[Mesh], target: Path, suffix: str, *, of_objects: bool = False) -> None:
-        self._suffix = suffix
+    def __init__(
+        self,
+        suffix: str,
+        colours: Sequence[str] = (),
+        of_vertices: Kinds | None = None,
+        of_faces: Kinds | None = None,
+    ) -> None:
+        self._suffix, self._colours = suffix, list(colours)
+        self._of_vertices, self._of_faces = of_vertices or {}, of_faces or {}
+        self.vertices = self.faces = 0
+        """How many vertices and triangles were gone through."""
+
+    @classmethod
+    def seen(cls, parts: Iterable[Mesh], target: Path, suffix: str, *, of_objects: bool = False) -> MeshWriter:
+        """Go through a mesh; warns of what the format does not hold of it, ``of_objects``: but for its objects."""
         of_vertices, of_faces = SeenColumns(_Look), SeenColumns(_Look)
         ids, rounded, corners = np.zeros(0, np.int64), False, 3
-        self.vertices = self.faces = 0
-        """How many vertices and triangles there are."""
+        vertices = faces = 0
         for part in parts:
             mine = slice(0, own(part))
             of_vertices.look({name: each[mine] for name, each in part.attributes.items()})
             of_faces.look(part.face_attributes)
-            self.vertices += mine.stop
-            self.faces += _triangles_in(part)
+            vertices, faces = vertices + mine.stop, faces + _triangles_in(part)
             corners = part.faces.shape[1]
             if part.object_ids is not None:
                 ids = np.union1d(ids, part.object_ids[mine])
@@ -130,14 +141,27 @@ class MeshWriter:
         if not of_objects:
             warn_objects(ids, target)
         warn_rounded(rounded, target)
-        if corners > 3 and self.faces:
+        if corners > 3 and faces:
             warn(target, f"faces of {corners} corners are written as triangles")
-        self._colours, self._of_vertices, self._of_faces = list[str](), Kinds(), Kinds()
+        found = cls(suffix)
         if suffix == ".obj":
-            self._colours = _colours(of_vertices.found(target), target)
+            found = cls(suffix, _colours(of_vertices.found(target), target))
         elif suffix == ".ply":
-            self._of_vertices = _ply_kinds(of_vertices.found(target), target, "vertex")
-            self._of_faces = _ply_kinds(of_faces.found(target), target, "face")
+            kinds = _ply_kinds(of_vertices.found(target), target, "vertex")
+            found = cls(suffix, (), kinds, _ply_kinds(of_faces.found(target), target, "face"))
+        found.vertices, found.faces = vertices, faces
+        return found
+
+    def to_json(self) -> list[Any]:
+        """Return as JSON what the format holds."""
+        kinds = ({name: each.str for name, each in table.items()} for table in (self._of_vertices, self._of_faces))
+        return [self._suffix, self._colours, *kinds]
+
+    @classmethod
+    def from_json(cls, told: Sequence[Any]) -> MeshWriter:
+        """Return what :meth:`to_json` wrote."""
+        suffix, colours, *kinds = told
+        return cls(suffix, colours, *({name: np.dtype(each) for name, each in table.items()} for table in kinds))
 
     def write_one(self, place: Path, mesh: Mesh) -> None:
         """Write a whole mesh to a file."""

@@ -1,8 +1,9 @@
-"""A level of skeletons or meshes as a folder: a file for each object, some objects at a time."""
+"""A level of skeletons or meshes as a folder: a file for each object, called by its attribute ``name`` or its id."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,13 +12,11 @@ import numpy as np
 from zardine.buffers import Ints
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Step
-from zardine.vectors.exchange.level_parts import LevelParts
 from zardine.vectors.exchange.losses import check_rank, check_store, warn_names
 from zardine.vectors.exchange.meshes_out import KEPT, MeshWriter
 from zardine.vectors.exchange.swc import check_swc
-from zardine.vectors.exchange.targets import writing_folder
 from zardine.vectors.inspecting import ObjectTable, read_objects
-from zardine.vectors.outside import warn
+from zardine.vectors.outside import keeping, warn
 from zardine.vectors.results import Mesh, Skeleton
 from zardine.vectors.selecting import Selection
 from zardine.vectors.swc import write_swc
@@ -30,53 +29,75 @@ _LONGEST: Final = 200
 """Bytes of the name of a file."""
 
 
-def objects_out(path: StoreLike, folder: Path, level: int, step: Step, ending: str) -> None:
-    """Write each object to a file of ``folder``, called by its attribute ``name``, or by its id.
+class ObjectFiles:
+    """The objects of a level that have vertices, and what their files are called."""
 
-    In memory are the objects of some thousand fragments. What the format of ``ending`` cannot hold is told of all.
-    """
-    kind = "skeleton" if ending == ".swc" else "mesh"
-    check_store(path, folder, level, (kind,), (*KEPT.get(ending, ("vertex_attributes",)), "object_attributes"))
-    parts: Any = LevelParts[Any](path, level, lambda share: step(share / 2), ways=1)
-    check_rank(parts.rank, folder)
-    objects = read_objects(path, level=level)
-    there = np.flatnonzero(objects.fragment_counts > 0)
-    if len(there) < len(objects.ids):
-        warn(folder, f"{len(objects.ids) - len(there)} objects without vertices are left out")
-    names = _names(objects, there, folder)
-    write, crossing = _writer(parts, folder, ending)
-    if crossing:
-        warn(folder, f"what leads from one object to another, {crossing} times, cannot be kept")
-    done = 0
-    with writing_folder(folder) as place:
-        for some in _together(objects, there):
-            read = Selection(path, kind, level=level, object_ids=objects.ids[there[some]].tolist()).read()
+    def __init__(self, path: StoreLike, level: int, folder: Path, ending: str) -> None:
+        self._path, self._level, self._folder, self._ending = path, level, folder, ending
+        self._kind = "skeleton" if ending == ".swc" else "mesh"
+        self._objects = read_objects(path, level=level)
+        self._there = np.flatnonzero(self._objects.fragment_counts > 0)
+
+    def look(self, parts: Any) -> dict[str, Any]:
+        """Go through the level, and warn of what the format does not hold of it; gives what it does, as JSON."""
+        kept = KEPT.get(self._ending, ("vertex_attributes",))
+        check_store(self._path, self._folder, self._level, (self._kind,), (*kept, "object_attributes"))
+        check_rank(parts.rank, self._folder)
+        left_out = len(self._objects.ids) - len(self._there)
+        if left_out:
+            warn(self._folder, f"{left_out} objects without vertices are left out")
+        _names(self._objects, self._there, self._folder)
+        crossing = 0
+
+        def looked() -> Iterator[Any]:
+            nonlocal crossing
+            for part in parts:
+                links: Ints = part.edges if isinstance(part, Skeleton) else part.faces
+                if part.object_ids is not None and len(links):
+                    owners = part.object_ids[links]
+                    crossing += int((owners != owners[:, :1]).any(axis=1).sum())
+                yield part
+
+        writer = MeshWriter(self._ending)
+        if self._kind == "skeleton":
+            check_swc(looked(), self._folder)
+        else:
+            writer = MeshWriter.seen(looked(), self._folder, self._ending, of_objects=True)
+        if crossing:
+            warn(self._folder, f"what leads from one object to another, {crossing} times, cannot be kept")
+        return {"writer": writer.to_json(), "files": len(self._there)}
+
+    @cached_property
+    def _named(self) -> dict[int, str]:
+        """The names of files by the ids of objects."""
+        with keeping():  # it was told before
+            names = _names(self._objects, self._there, self._folder)
+        return dict(zip(self._objects.ids[self._there].tolist(), names, strict=True))
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        """Return what the files of objects are called; of those without vertices there are none."""
+        return [f"{self._named[each]}{self._ending}" for each in ids if each in self._named]
+
+    def write(self, place: Path, ids: Collection[int], layout: Mapping[str, Any], step: Step) -> int:
+        """Write the files of some objects into a folder; gives how many there are.
+
+        In memory are the objects of some thousand fragments.
+        """
+        writer, done = MeshWriter.from_json(layout["writer"]), 0
+        chosen = np.isin(self._objects.ids[self._there], np.array(list(ids), np.int64))
+        there = self._there[chosen]
+        for some in _together(self._objects, there):
+            own = self._objects.ids[there[some]]
+            read = Selection(self._path, self._kind, level=self._level, object_ids=own.tolist()).read()
             assert isinstance(read, Skeleton | Mesh)
-            parts.check()
-            for number, each in zip(some.tolist(), _each(read, objects.ids[there[some]]), strict=True):
-                write(place / f"{names[number]}{ending}", each)
+            for name, each in zip(self.names(own.tolist()), _each(read, own), strict=True):
+                if isinstance(each, Skeleton):
+                    write_swc(place / name, each.positions, each.parents, each.attributes)
+                else:
+                    writer.write_one(place / name, each)
             done += len(some)
-            step(0.5 + done / len(there) / 2)
-
-
-def _writer(parts: Any, folder: Path, ending: str) -> tuple[Callable[[Path, Any], None], int]:
-    """Go through the level, and warn of what the format does not hold; gives what writes a file, and lost links."""
-    crossing = 0
-
-    def looked() -> Iterator[Any]:
-        nonlocal crossing
-        for part in parts:
-            links: Ints = part.edges if isinstance(part, Skeleton) else part.faces
-            if part.object_ids is not None and len(links):
-                owners = part.object_ids[links]
-                crossing += int((owners != owners[:, :1]).any(axis=1).sum())
-            yield part
-
-    if ending == ".swc":
-        check_swc(looked(), folder)
-        return lambda file, found: write_swc(file, found.positions, found.parents, found.attributes), crossing
-    writer = MeshWriter(looked(), folder, ending, of_objects=True)
-    return writer.write_one, crossing
+            step(done / len(there))
+        return done
 
 
 def _names(objects: ObjectTable, there: Ints, folder: Path) -> list[str]:
@@ -136,4 +157,4 @@ def _each(read: Skeleton | Mesh, ids: Ints) -> Iterator[Skeleton | Mesh]:
         yield Mesh(read.positions[rows], faces[mine] - start, values, of_faces)
 
 
-__all__ = ["objects_out"]
+__all__ = ["ObjectFiles"]

@@ -13,6 +13,7 @@ from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import ABOVE
 from zardine.vectors.content.run_content import depth_first, inverse
+from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
 from zardine.vectors.exchange.level_parts import LevelParts, numbers_of, own
@@ -46,6 +47,7 @@ class SwcParts:
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
         self._source = source
         self._ordered = not {"object_ids", "vertex_attributes"} & set(options)  # else these are as vertices in the file
+        check_complete(source)
         self._list = FileList.of(source, (".swc",), at_once * _LINE)
         self.count = self._list.count
 
@@ -71,7 +73,7 @@ class SwcParts:
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all trees."""
         given = {} if self._list.names is None else {"object_attributes": {"name": list(self._list.names)}}
-        self._list.warn_of_others(self._source)
+        self._list.warn_of_others(self._source, (PARTS_DOCUMENT,))
         lengths, ids = whole.of_lines[LENGTHS], self._list.ids
         if not whole.count:
             options, lengths, ids = {**options, **bounds_of_nothing(self._source, options)}, lengths[:0], ids[:0]

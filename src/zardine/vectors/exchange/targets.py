@@ -71,30 +71,6 @@ def check_apart(store: tuple[Store, str], other: StoreLike, told: str) -> None:
 
 
 @contextmanager
-def writing_folder(target: Path) -> Iterator[Path]:
-    """Give a hidden folder beside ``target`` that takes its place in the end; after an error all is as before."""
-    place = Path(os.path.realpath(target))
-    if not place.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target))
-    hidden = Path(mkdtemp(prefix=".zardine-", dir=place.parent))
-    made, old = hidden / "new", hidden / "old"
-    try:
-        made.mkdir()
-        with needing(target):
-            yield made
-        if place.exists():
-            os.replace(place, old)
-        try:
-            os.replace(made, place)
-        except BaseException:
-            if old.exists():
-                os.replace(old, place)
-            raise
-    finally:
-        rmtree(hidden, ignore_errors=True)
-
-
-@contextmanager
 def writing(target: Path) -> Iterator[Path]:
     """Give where ``target`` is to be written: a file in a hidden folder beside it, which takes its place in the end.
 
@@ -151,4 +127,4 @@ def _back(moved: Sequence[Path], old: Sequence[Path], aside: Path) -> None:
             os.replace(aside / each.name, each)
 
 
-__all__ = ["check_apart", "check_files", "check_folder", "files_of_target", "writing", "writing_folder"]
+__all__ = ["check_apart", "check_files", "check_folder", "files_of_target", "writing"]

@@ -7,21 +7,23 @@ found, a bit for each; that is what the numbers come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.buffers import Ints
+from zardine.buffers import BytesLike, Ints
 from zardine.vectors.content.content import Content, Fragments, Links
 from zardine.vectors.content.run_content import parents_of
 from zardine.vectors.format.ragged import rows_at, starts_of
 from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, resolve, values_of
 from zardine.vectors.reading.batches import join_values
 from zardine.vectors.reading.loading_links import check_all_links, load_links
-from zardine.vectors.reading.query import Names, Query
+from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.reading.row_set import RowSet, RowSetMaker
 from zardine.vectors.reading.walk import Walk
 from zardine.vectors.results import Arrays, Graph, Mesh, Skeleton
@@ -68,37 +70,52 @@ def batches_of_links(level: Level, query: Query, of_links: Names, kind: str, mos
     """The vertices of a graph or mesh in runs of cells with about ``most`` vertices, with the links filed there."""
     check_geometry(level, kind)
     walk = Walk(resolve(level, query), most)
-    query = walk.asked.query
     frame = _survey(walk)
     filed = 0
-    for content, numbers in _loaded(walk, frame, query, np.arange(len(frame.cells.keys))):
-        links = load_links(level, content, attributes=of_links, ends=frame.cells)
+    for part, count in _of_links(walk, frame, of_links, kind, np.arange(len(frame.cells.keys))):
+        filed += count
+        if part is not None:
+            yield part
+    if walk.asked.chunks is None:
+        check_all_links(level, filed)
+
+
+def _of_links(
+    walk: Walk, frame: _Frame, of_links: Names, kind: str, cells: Ints
+) -> Iterator[tuple[Graph | Mesh | None, int]]:
+    """Runs of some cells, and how many links are filed there; ``None``: nothing was asked for of one."""
+    query = walk.asked.query
+    for content, numbers in _loaded(walk, frame, query, cells):
+        links = load_links(walk.asked.level, content, attributes=of_links, ends=frame.cells)
         if links is None:
             links = Links(np.zeros((0, _WIDTHS[kind]), np.int64))
-        filed += len(links.endpoints)
         kept = np.flatnonzero(frame.found.has(links.endpoints).all(axis=1))
         part = _part(walk, frame, query, content, numbers, links.endpoints[kept])
+        found: Graph | Mesh | None = None
         if len(part.rows):
             columns = {name: column.take(kept).decoded() for name, column in links.attributes.items()}
             ends, among = part.places(links.endpoints[kept]), frame.found.numbers(part.rows)
             values: Any = (part.positions, ends, part.attributes, columns, part.ids, among, part.own)
-            yield Graph(*values) if kind == "graph" else Mesh(*values)
-    if walk.asked.chunks is None:
-        check_all_links(level, filed)
+            found = Graph(*values) if kind == "graph" else Mesh(*values)
+        yield found, len(links.endpoints)
 
 
 def batches_of_skeletons(level: Level, query: Query, most: int) -> Iterator[Skeleton]:
     """The vertices of skeletons in runs of cells with about ``most`` vertices, and those above them."""
     check_geometry(level, "skeleton")
     walk = Walk(resolve(level, query), most)
-    query = walk.asked.query
     frame = _survey(walk)
-    children, above = _linked_parents(frame, load_links(level, frame.cells))
-    for content, numbers in _loaded(walk, frame, query, np.arange(len(frame.cells.keys))):
+    linked = _linked_parents(frame, load_links(level, frame.cells))
+    yield from _of_skeletons(walk, frame, linked, np.arange(len(frame.cells.keys)))
+
+
+def _of_skeletons(walk: Walk, frame: _Frame, linked: tuple[Ints, Ints], cells: Ints) -> Iterator[Skeleton]:
+    (children, above), query = linked, walk.asked.query
+    for content, numbers in _loaded(walk, frame, query, cells):
         before = parents_of(content, None)
         parents = np.where(before >= 0, numbers[before], -1)
-        linked = slice(*np.searchsorted(children, [numbers[0], numbers[-1] + 1]).tolist())
-        parents[children[linked] - numbers[0]] = above[linked]
+        own = slice(*np.searchsorted(children, [numbers[0], numbers[-1] + 1]).tolist())
+        parents[children[own] - numbers[0]] = above[own]
         parents = parents[frame.found.has(numbers)]
         known = frame.found.has(parents)
         part = _part(walk, frame, query, content, numbers, parents[known].reshape(-1, 1))
@@ -107,6 +124,64 @@ def batches_of_skeletons(level: Level, query: Query, most: int) -> Iterator[Skel
             found[np.flatnonzero(known)] = part.places(parents[known])
             among = frame.found.numbers(part.rows)
             yield Skeleton(part.positions, found, part.attributes, part.ids, among, part.own)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkedCells:
+    """All cells of a graph or of skeletons, of which runs can be read by themselves: what was surveyed of all.
+
+    It can be written as bytes, so that other processes need not survey the level again.
+    """
+
+    kind: str
+    _frame: _Frame
+    _linked: tuple[Ints, Ints]
+
+    @classmethod
+    def of(cls, level: Level, kind: str, most: int) -> LinkedCells:
+        """Survey a level, about ``most`` vertices at a time."""
+        check_geometry(level, kind)
+        frame = _survey(Walk(resolve(level, Query(level=level.document.level).checked()), most))
+        links = load_links(level, frame.cells) if kind == "skeleton" else None
+        return cls(kind, frame, _linked_parents(frame, links))
+
+    def runs(self, cuts: Sequence[int]) -> list[Ints]:
+        """Return the numbers of cells whose first rows are between two of ``cuts``, which end with all rows."""
+        ends = np.searchsorted(self._frame.cells.row_starts[:-1], np.array(cuts, np.int64))
+        ends[-1] = len(self._frame.cells.keys)
+        return [np.arange(start, end) for start, end in pairwise(ends.tolist())]
+
+    def batches(self, level: Level, cells: Ints, most: int) -> Iterator[tuple[Graph | Skeleton | None, int]]:
+        """Yield about ``most`` vertices of some cells at a time, numbered among all, and how many links are filed."""
+        walk = Walk(resolve(level, Query(level=level.document.level).checked()), most)
+        if self.kind == "skeleton":
+            yield from ((part, 0) for part in _of_skeletons(walk, self._frame, self._linked, cells))
+            return
+        for part, count in _of_links(walk, self._frame, ALL, self.kind, cells):
+            assert not isinstance(part, Mesh)
+            yield part, count
+
+    def to_bytes(self) -> bytes:
+        """Return all as bytes."""
+        frame, file = self._frame, BytesIO()
+        tables: Any = {"keys": frame.cells.keys, "starts": frame.cells.row_starts, "found": frame.found.words}
+        tables |= {"carried": frame.carried.words, "children": self._linked[0], "above": self._linked[1]}
+        np.savez(file, **tables)
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, kind: str, data: BytesLike) -> LinkedCells:
+        """Return what :meth:`to_bytes` wrote. Raises ``ValueError`` and its like for other bytes."""
+        found = np.load(BytesIO(bytes(data)), allow_pickle=False)
+        cells = _cells(found["keys"], found["starts"])
+        frame = _Frame(cells, RowSet(found["found"]), RowSet(found["carried"]))
+        return cls(kind, frame, (found["children"], found["above"]))
+
+
+def _cells(keys: Ints, starts: Ints) -> Content:
+    """Cells without what they hold."""
+    nothing = Fragments(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64), True)
+    return Content(keys, starts, np.zeros((0, 1)), nothing)
 
 
 def _survey(walk: Walk) -> _Frame:
@@ -119,9 +194,7 @@ def _survey(walk: Walk) -> _Frame:
         flags[each.rows] = True
         found.add(flags)
         carried.add(parents_of(each.content, None) >= 0)
-    nothing = Fragments(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64), True)
-    cells = Content(np.concatenate(keys), starts_of(np.concatenate(counts)), np.zeros((0, 1)), nothing)
-    return _Frame(cells, found.rows(), carried.rows())
+    return _Frame(_cells(np.concatenate(keys), starts_of(np.concatenate(counts))), found.rows(), carried.rows())
 
 
 def _linked_parents(frame: _Frame, links: Links | None) -> tuple[Ints, Ints]:
@@ -193,4 +266,4 @@ class _Piece:
         return cls(rows_at(content.positions, rows), values, ids_of_rows(found))
 
 
-__all__ = ["batches_of_links", "batches_of_skeletons"]
+__all__ = ["LinkedCells", "batches_of_links", "batches_of_skeletons"]

@@ -34,7 +34,7 @@ class RowSet:
     """A set of rows, as words of 64 bits, the lowest bit first."""
 
     def __init__(self, words: npt.NDArray[np.uint64]) -> None:
-        self._words = words
+        self.words = words
         self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bitwise_count(words), dtype=np.int64)])
 
     def has(self, rows: Ints) -> npt.NDArray[np.bool_]:
@@ -42,13 +42,13 @@ class RowSet:
         known = rows >= 0
         found = np.zeros(rows.shape, np.bool_)
         asked = rows[known]
-        found[known] = (self._words[asked // _WORD] >> (asked % _WORD).astype(np.uint64)) & np.uint64(1)
+        found[known] = (self.words[asked // _WORD] >> (asked % _WORD).astype(np.uint64)) & np.uint64(1)
         return found
 
     def numbers(self, rows: Ints) -> Ints:
         """The number of each of ``rows``, which are in, among all that are in, ascending."""
         word, bit = rows // _WORD, (rows % _WORD).astype(np.uint64)
-        below = self._words[word] & ((np.uint64(1) << bit) - np.uint64(1))
+        below = self.words[word] & ((np.uint64(1) << bit) - np.uint64(1))
         numbers: Ints = self._before[word] + np.bitwise_count(below)
         return numbers
 

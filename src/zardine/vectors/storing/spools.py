@@ -129,6 +129,10 @@ class Rows:
             self._spool.put(np.ascontiguousarray(rows).data.cast("B"))
         self._count += len(rows)
 
+    def __len__(self) -> int:
+        """How many there are."""
+        return max(0, self._count)
+
     def mapped(self) -> npt.NDArray[Any]:
         """Return all of them as an array that is in the file."""
         shape = max(0, self._count), *self._like.shape[1:]

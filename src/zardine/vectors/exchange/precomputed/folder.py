@@ -290,20 +290,4 @@ def write_index(folder: Folder, index: Index, values: Iterable[tuple[int, str, B
         inner.write(index.sharding.name(int(shard[0])), index.sharding.shard(given))
 
 
-def shards_of(index: Index, ids: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the rows of ``ids`` that are stored together: those of each shard, or parts of those that are files."""
-    if index.sharding is None:
-        for start in range(0, len(ids), _PART):
-            yield np.arange(start, min(len(ids), start + _PART))
-        return
-    shards, _ = index.sharding.places(ids)
-    order = np.argsort(shards, kind="stable")
-    cuts = np.flatnonzero(np.diff(shards[order])) + 1
-    yield from np.split(order, cuts) if len(order) else ()
-
-
-_PART: Final = 256
-"""Values that are read and written at a time."""
-
-
-__all__ = ["PREFIX", "Folder", "shards_of", "write_index"]
+__all__ = ["PREFIX", "Folder", "write_index"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,23 +12,28 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike, Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.exchange.file_parts import Step
+from zardine.vectors.exchange.level_parts import LevelParts
 from zardine.vectors.exchange.precomputed import segments
 from zardine.vectors.exchange.precomputed.annotations import Index
-from zardine.vectors.exchange.precomputed.columns import as_vertex_attributes, of_segments
+from zardine.vectors.exchange.precomputed.columns import ValuesLook, as_vertex_attributes, of_segments
+from zardine.vectors.exchange.precomputed.entries import Entries, Layout
 from zardine.vectors.exchange.precomputed.skeletons import (
     MESH_TYPE,
     SkeletonInfo,
+    VertexAttribute,
     encode_mesh,
     encode_skeleton,
 )
 from zardine.vectors.exchange.precomputed.space import scale_of
-from zardine.vectors.exchange.precomputed.tables import Contents, Table, Tell, as_bytes
+from zardine.vectors.exchange.precomputed.tables import Contents, Table, Tell, as_bytes, silent
 from zardine.vectors.graph import read_graph
 from zardine.vectors.inspecting import ObjectTable, describe_store, read_objects
 from zardine.vectors.mesh import read_mesh
 from zardine.vectors.points import read_points
 from zardine.vectors.polylines import read_polylines
-from zardine.vectors.results import triangles
+from zardine.vectors.reading.query import QueryOptions
+from zardine.vectors.results import Graph, triangles
 from zardine.vectors.skeleton import read_skeleton
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -39,68 +44,146 @@ PROPERTIES: Final = "segment_properties"
 _NANOMETRES: Final = 1e9
 
 
-def skeleton_contents(path: StoreLike, level: int, tell: Tell) -> Contents:
-    """Return the objects of a level of skeletons, a graph or lines as skeletons. Raises :class:`DataError`."""
-    facts, objects, ids = _objects(path, level)
-    kind = facts["geometry_types"][0]
-    attributes = as_vertex_attributes(_samples(path, level, objects), tell)
-    scales = [_nanometres(axis) for axis in facts["axes"]]
-    transform = np.hstack((np.diag(scales), np.zeros((3, 1)))).reshape(-1)
-    properties = of_segments({name: each[ids] for name, each in objects.attributes.items()}, tell)
-    info = SkeletonInfo(
-        transform=tuple(transform.tolist()),
-        vertex_attributes=attributes,
-        segment_properties=PROPERTIES,
-    )
-    _tell_of_rounding(facts, level, tell)
-    if kind == "graph":
-        _tell_of_crossing(path, level, tell)
+@dataclass(frozen=True, slots=True)
+class SegmentLayout:
+    """What is to be known of all objects of a level to write some of them."""
 
-    def values(rows: Ints) -> Iterator[BytesLike]:
-        for positions, edges, columns in _pieces(path, level, kind, wanted[rows], [each.id for each in attributes]):
-            yield encode_skeleton(positions, edges, columns, info)
+    attributes: tuple[VertexAttribute, ...]
+    tables: tuple[Layout, ...]
 
-    wanted = objects.ids[ids]
-    share = len(ids) / max(1, len(objects.ids))
-    of_vertex = 20 + sum(np.dtype(each.data_type).itemsize * each.num_components for each in attributes)
-    nbytes = int(facts["levels"][level]["vertex_count"] * of_vertex * share)
-    table = Table(Index("."), wanted.astype(np.uint64), values, nbytes)
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        attributes = [[each.id, each.data_type, each.num_components] for each in self.attributes]
+        return {"attributes": attributes, "tables": [each.to_json() for each in self.tables]}
 
-    def document(stored: Sequence[Table]) -> Mapping[str, Any]:
-        return replace(info, sharding=stored[0].index.sharding).document()
-
-    return Contents(document, (table,), _others(table, properties))
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> SegmentLayout:
+        """Return what :meth:`to_json` wrote."""
+        attributes = tuple(VertexAttribute(*each) for each in told["attributes"])
+        return cls(attributes, tuple(map(Layout.from_json, told["tables"])))
 
 
-def mesh_contents(path: StoreLike, level: int, tell: Tell) -> Contents:
-    """Return the objects of a level of meshes, in nanometres. Raises :class:`DataError`."""
-    facts, objects, ids = _objects(path, level)
-    scales = np.array([_nanometres(axis) for axis in facts["axes"]])
-    properties = of_segments({name: each[ids] for name, each in objects.attributes.items()}, tell)
-    if (scales != 1).any():
-        tell(f"positions are written in nanometres, {scales.tolist()} times as large: the format has no other unit")
-    _tell_of_rounding(facts, level, tell)
+class SegmentValues:
+    """The objects of a level of skeletons, a graph, lines or meshes."""
 
-    def values(rows: Ints) -> Iterator[BytesLike]:
-        for positions, faces, _ in _pieces(path, level, "mesh", wanted[rows], []):
-            yield encode_mesh(positions.astype(np.float64) * scales, triangles(faces)[0])
+    def __init__(self, path: StoreLike, level: int) -> None:
+        """Raise :class:`DataError` for other than three axes, and for ids below 0."""
+        self._path, self._level = path, level
+        self._facts, self._objects, there = _objects(path, level)
+        self._kind = self._facts["geometry_types"][0]
+        self._there = there
+        self.ids = self._objects.ids[there]
+        """Those that have vertices, ascending."""
+        self._scales = np.array([_nanometres(axis) for axis in self._facts["axes"]])
 
-    def manifests(rows: Ints) -> Iterator[BytesLike]:
-        for number in wanted[rows].tolist():
-            yield as_bytes({"fragments": [f"{number}{_FRAGMENT}"]})
+    def part(self, chosen: QueryOptions) -> Ints:
+        """Return which of the objects that are asked for there are."""
+        asked = chosen.get("object_ids")
+        if asked is None:
+            return self.ids
+        found: Ints = np.intersect1d(np.array(list(asked), np.int64), self.ids)
+        return found
 
-    wanted = objects.ids[ids]
-    numbers = wanted.astype(np.uint64)
-    nbytes = int(facts["levels"][level]["vertex_count"] * 36)
-    tables = (
-        Table(Index("."), numbers, values, nbytes, ending=_FRAGMENT),
-        Table(Index("."), numbers, manifests, 40 * len(ids), ending=":0"),
-    )
+    def look(self, pieces: Sequence[QueryOptions], step: Step, tell: Tell) -> SegmentLayout:
+        """Go through what has to be seen of all pieces; tells of what cannot be kept."""
+        attributes: tuple[VertexAttribute, ...] = ()
+        if self._kind == "mesh":
+            if (self._scales != 1).any():
+                told = f"positions are written in nanometres, {self._scales.tolist()} times as large"
+                tell(f"{told}: the format has no other unit")
+        else:
+            attributes = as_vertex_attributes(self._looks(pieces, step), tell)
+        of_segments(self._of_objects, tell)
+        if self._facts["levels"][self._level]["dtype"] not in ("float32", "<f4"):
+            tell("positions are written as float32, which is all that this format has")
+        if self._kind == "graph":
+            self._tell_of_crossing(step, tell)
+        count = len(self.ids)
+        vertices = int(self._facts["levels"][self._level]["vertex_count"] * count / max(1, len(self._objects.ids)))
+        if self._kind == "mesh":
+            tables = [Layout(Index("."), count, 36 * vertices, ending=_FRAGMENT)]
+            tables.append(Layout(Index("."), count, 40 * count, ending=":0"))
+        else:
+            widths = [np.dtype(each.data_type).itemsize * each.num_components for each in attributes]
+            tables = [Layout(Index("."), count, vertices * (20 + sum(widths)))]
+        return SegmentLayout(attributes, tuple(tables))
 
-    def document(stored: Sequence[Table]) -> Mapping[str, Any]:
-        return {"@type": MESH_TYPE, "segment_properties": PROPERTIES}
+    def entries(self, part: Ints, number: int, layout: SegmentLayout) -> Iterator[tuple[int, Entries]]:
+        """Yield what tables get of some objects."""
+        keys = part.astype(np.uint64)
+        for table in range(len(layout.tables)):
+            yield table, Entries(keys, keys, list(self.values(part, layout, table)))
 
-    return Contents(document, tables, _others(tables[0], properties), may_shard=False)
+    def values(self, ids: Ints, layout: SegmentLayout, table: int = 0) -> Iterator[bytes]:
+        """Yield the values of some objects."""
+        if table:
+            yield from (as_bytes({"fragments": [f"{number}{_FRAGMENT}"]}) for number in ids.tolist())
+            return
+        names = [each.id for each in layout.attributes]
+        info = self._info(layout)
+        for positions, links, columns in _pieces(self._path, self._level, self._kind, ids, names):
+            if self._kind == "mesh":
+                yield encode_mesh(positions.astype(np.float64) * self._scales, triangles(links)[0])
+            else:
+                yield encode_skeleton(positions, links, columns, info)
+
+    def _info(self, layout: SegmentLayout) -> SkeletonInfo:
+        transform = np.hstack((np.diag(self._scales), np.zeros((3, 1)))).reshape(-1)
+        return SkeletonInfo(
+            transform=tuple(transform.tolist()),
+            vertex_attributes=layout.attributes,
+            segment_properties=PROPERTIES,
+            sharding=layout.tables[0].index.sharding,
+        )
+
+    def documents(self, layout: SegmentLayout) -> dict[str, dict[str, Any]]:
+        """Return all documents by their names, that of the folder last."""
+        properties = of_segments(self._of_objects, silent)
+        own = {"@type": MESH_TYPE, "segment_properties": PROPERTIES}
+        info = own if self._kind == "mesh" else self._info(layout).document()
+        return {f"{PROPERTIES}/info": segments.document(self.ids.astype(np.uint64), properties), "info": info}
+
+    @property
+    def _of_objects(self) -> dict[str, Array]:
+        return {name: each[self._there] for name, each in self._objects.attributes.items()}
+
+    def _looks(self, pieces: Sequence[QueryOptions], step: Step) -> dict[str, ValuesLook]:
+        """What attributes of vertices are like; of integers of 64 bits how large they are, for which all are read."""
+        options: Any = {"level": self._level, "object_ids": self.ids[:1]}
+        looks = {name: ValuesLook(each) for name, each in read_points(self._path, **options).attributes.items()}
+        wide = [name for name, each in looks.items() if each.like.dtype.kind in "iu" and each.like.dtype.itemsize == 8]
+        for number, piece in enumerate(pieces if wide else ()):
+            options = {"level": self._level, "object_ids": self.part(piece), "attributes": wide}
+            for name, each in read_points(self._path, **options).attributes.items():
+                looks[name].look(each)
+            step((number + 1) / len(pieces))
+        return looks
+
+    def _tell_of_crossing(self, step: Step, tell: Tell) -> None:
+        crossing = 0
+        for part in LevelParts[Graph](self._path, self._level, step, ways=1).through(None):
+            if part.object_ids is not None:
+                owners = part.object_ids[part.edges]
+                crossing += int((owners[:, 0] != owners[:, 1]).sum())
+        if crossing:
+            tell(f"{crossing} edges between different objects cannot be kept")
+
+
+def segment_contents(path: StoreLike, level: int, tell: Tell) -> Contents:
+    """Return the objects of a level, each of which is read when it is asked for. Raises as :class:`SegmentValues`."""
+    values = SegmentValues(path, level)
+    layout = values.look([{}], lambda share: None, tell)
+    numbers = values.ids.astype(np.uint64)
+    documents = values.documents(layout)
+    info = documents.pop("info")
+
+    def table(number: int, about: Layout) -> Table:
+        def of_rows(rows: Ints) -> Iterator[BytesLike]:
+            return values.values(values.ids[rows], layout, number)
+
+        return Table(about.index, numbers, of_rows, about.nbytes, ending=about.ending)
+
+    return Contents(lambda tables: info, tuple(table(*each) for each in enumerate(layout.tables)), documents)
 
 
 _FRAGMENT: Final = ":0:0"
@@ -120,14 +203,6 @@ def _objects(path: StoreLike, level: int) -> tuple[dict[str, Any], ObjectTable, 
     numbered = [each["level"] for each in facts["levels"]]
     facts["levels"] = dict(zip(numbered, facts["levels"], strict=True))
     return facts, objects, there[np.argsort(objects.ids[there])]
-
-
-def _samples(path: StoreLike, level: int, objects: ObjectTable) -> dict[str, Array]:
-    """Attributes of vertices of one object; those of integers of 64 bits of all, to see how large they are."""
-    there = objects.ids[objects.fragment_counts > 0]
-    found: dict[str, Array] = dict(read_points(path, level=level, object_ids=there[:1]).attributes)
-    wide = [name for name, values in found.items() if values.dtype.kind in "iu" and values.dtype.itemsize == 8]
-    return {**found, **(read_points(path, level=level, attributes=wide).attributes if wide else {})}
 
 
 def _pieces(path: StoreLike, level: int, kind: str, ids: Ints, names: Sequence[str]) -> Iterator[Piece]:
@@ -168,26 +243,9 @@ def _pieces(path: StoreLike, level: int, kind: str, ids: Ints, names: Sequence[s
         yield found.positions[rows], own, {name: values[rows] for name, values in found.attributes.items()}
 
 
-def _tell_of_rounding(facts: Mapping[str, Any], level: int, tell: Tell) -> None:
-    if facts["levels"][level]["dtype"] not in ("float32", "<f4"):
-        tell("positions are written as float32, which is all that this format has")
-
-
-def _tell_of_crossing(path: StoreLike, level: int, tell: Tell) -> None:
-    found = read_graph(path, level=level, attributes=None, edge_attributes=None)
-    if found.object_ids is not None:
-        crossing = int((found.object_ids[found.edges[:, 0]] != found.object_ids[found.edges[:, 1]]).sum())
-        if crossing:
-            tell(f"{crossing} edges between different objects cannot be kept")
-
-
 def _nanometres(axis: Mapping[str, Any]) -> float:
     scale, unit = scale_of(axis)
     return float(f"{scale * _NANOMETRES:.12g}") if unit == "m" else 1.0
 
 
-def _others(table: Table, properties: Mapping[str, Array]) -> Mapping[str, Mapping[str, Any]]:
-    return {f"{PROPERTIES}/info": segments.document(table.ids, properties)}
-
-
-__all__ = ["PROPERTIES", "mesh_contents", "skeleton_contents"]
+__all__ = ["PROPERTIES", "SegmentLayout", "SegmentValues", "segment_contents"]

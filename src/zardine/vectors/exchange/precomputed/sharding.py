@@ -28,6 +28,11 @@ _ENTRY: Final = 16
 """Bytes of an entry of the shard index."""
 _MOST_MINISHARD_BITS: Final = 32
 """More would make the shard index alone larger than any file."""
+_SHARD: Final = 2**26
+"""Bytes of the values of a shard, about."""
+_MOST_VALUES: Final = 2**19
+_SMALL: Final = 64
+"""Bytes of values, on average, that gzip makes none smaller."""
 _GZIP: Final = GzipCodec(level=6)
 
 
@@ -192,11 +197,13 @@ class Sharding:
 def sharding_for(count: int, nbytes: int) -> Sharding:
     """Return how ``count`` values of ``nbytes`` bytes in all are spread: shards of 64 MB, minishards of 256, about.
 
-    An index of a minishard of that many takes one small request.
+    An index of a minishard of that many takes one small request. A shard has half a million values at most, about.
+    Values of 64 bytes and less stay as they are: gzip would make them larger, and takes most of the time.
     """
-    shard_bits = max(0, int(np.ceil(np.log2(max(1, nbytes / 2**26)))))
+    shard_bits = max(0, int(np.ceil(np.log2(max(1, nbytes / _SHARD, count / _MOST_VALUES)))))
     minishard_bits = max(0, int(np.ceil(np.log2(max(1, count / 2**8)))) - shard_bits)
-    return Sharding(shard_bits=shard_bits, minishard_bits=min(minishard_bits, 14))
+    encoding: Literal["raw", "gzip"] = "raw" if nbytes <= _SMALL * count else "gzip"
+    return Sharding(shard_bits=shard_bits, minishard_bits=min(minishard_bits, 14), data_encoding=encoding)
 
 
 def murmurhash3_x86_128(numbers: Ids) -> Ids:

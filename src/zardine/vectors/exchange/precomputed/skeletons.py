@@ -151,15 +151,21 @@ def data_type(values: Array) -> str | None:
 
 def narrowest(values: Array, kinds: Sequence[str]) -> str | None:
     """Return the name of values' own type if it is among ``kinds``, or of the first that holds all of their values."""
-    if values.dtype.kind == "f":
+    is_looked_at = values.dtype.kind in "iu" and values.size
+    low, high = (int(values.min()), int(values.max())) if is_looked_at else (0, 0)
+    return fitting(values.dtype, low, high, kinds)
+
+
+def fitting(dtype: np.dtype[Any], low: int, high: int, kinds: Sequence[str]) -> str | None:
+    """Return the same for values of a type, of which integers lie between ``low`` and ``high``."""
+    if dtype.kind == "f":
         return "float32" if "float32" in kinds else None
-    if values.dtype.kind == "b":
+    if dtype.kind == "b":
         return "uint8"
-    if values.dtype.kind not in "iu":
+    if dtype.kind not in "iu":
         return None
-    if values.dtype.name in kinds:
-        return values.dtype.name
-    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+    if dtype.name in kinds:
+        return dtype.name
     for name in ("int32", "uint32"):
         if np.iinfo(name).min <= low and high <= np.iinfo(name).max:
             return name
@@ -189,6 +195,7 @@ __all__ = [
     "decode_skeleton",
     "encode_mesh",
     "encode_skeleton",
+    "fitting",
     "narrowest",
     "properties_folder",
 ]

@@ -71,7 +71,6 @@ class Contents:
     tables: tuple[Table, ...]
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Further documents, by their names."""
-    may_shard: bool = True
 
     def get(self, name: str) -> BytesLike | None:
         """Return the value that is called ``name``, of a folder without shards; ``None`` for none."""
