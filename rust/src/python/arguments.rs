@@ -12,6 +12,7 @@ use crate::chunk_box::ObjectTable;
 use crate::object_parts::ShardForm;
 use crate::python::buffers::Buffer;
 use crate::readable::{File, Readable};
+use crate::shard_table::ShardTable;
 use crate::sources::Source;
 use crate::steps::{Compressor, Steps, blosc};
 use crate::stored_files::StoredFiles;
@@ -210,6 +211,14 @@ pub fn shard_form(form: &Bound<'_, PyTuple>) -> PyResult<ShardForm> {
         places: form.get_item(3)?.try_iter()?.map(|each| integers(&each?)).collect::<PyResult<_>>()?,
         ranks: if ranks.is_none() { None } else { Some(integers(&ranks)?) },
     })
+}
+
+/// Which of so many jobs make up which shard: bounds, rows, count of rows, whether the index comes first, has a checksum.
+pub fn shard_table(shards: &Bound<'_, PyTuple>, jobs: usize) -> PyResult<ShardTable> {
+    expect_length(shards, 5)?;
+    let numbers = |at: usize| Buffer::of(&shards.get_item(at)?, false)?.copied_integers();
+    let form = (shards.get_item(3)?.extract()?, shards.get_item(4)?.extract()?);
+    ShardTable::new(&numbers(0)?, &numbers(1)?, shards.get_item(2)?.extract()?, form, jobs).map_err(invalid)
 }
 
 /// The axes of a selection of an array of `shape`; only the rows `used` of each.
