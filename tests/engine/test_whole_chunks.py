@@ -161,8 +161,8 @@ def raise_at_alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callab
         raise KeyboardInterrupt
 
     @contextmanager
-    def timed(*args: Any) -> Iterator[Any]:
-        with new_files(*args) as files:
+    def timed(*args: Any, **options: Any) -> Iterator[Any]:
+        with new_files(*args, **options) as files:
             signal.setitimer(signal.ITIMER_REAL, 0.001)
             yield files
 
@@ -180,6 +180,7 @@ def raise_at_alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callab
     gc.disable()  # what is raised in a callback of the collector is lost
     yield call
     gc.enable()
+    signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, old)
 
 
