@@ -38,15 +38,15 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
     most = chunks.chain.most_for_kernel()
     if most < 0:
         return None
-    if layout.sharding is None and store.gives_files and handle.chunk_cache is None:
-        return _read_named(handle, chunks, block, most)
-    place = chunks.locate(block)
-    if place is None:
-        return _read_files(handle, chunks, block, most)
-    objects, row, first = place
-    key = handle.key(objects)
-    out = np.empty(block.counts, chunks.dtype, order=handle.order)
     try:
+        if layout.sharding is None and store.gives_files and handle.chunk_cache is None:
+            return _read_named(handle, chunks, block, most)
+        place = chunks.locate(block)
+        if place is None:
+            return _read_files(handle, chunks, block, most)
+        objects, row, first = place
+        key = handle.key(objects)
+        out = _new_result(handle, chunks, block)
         if handle.chunk_cache is not None:
             inner = tuple([slice(start, start + count) for start, count in zip(first, block.counts, strict=True)])
             done = _copy_kept(handle.chunk_cache, handle, key, row, out, inner or ...)
@@ -65,9 +65,15 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
     return out if block.dropped is None else out[block.dropped]
 
 
+def _new_result(handle: ArrayHandle, chunks: Blocks, block: Block) -> npt.NDArray[Any]:
+    try:
+        return np.empty(block.counts, chunks.dtype, order=handle.order)
+    except ValueError:  # what NumPy says of more than 2^63 bytes
+        raise MemoryError from None
+
+
 _MOST_FILES = 32
 """Files that are read in one call: half of those that are kept open."""
-
 
 _MOST_INDEX = 2**16
 """Bytes of the index of a shard that is read whenever the shard is."""
@@ -88,7 +94,7 @@ def _read_named(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
     form = None if handle.key_form is None else handle.store.file_form(handle.key_form)
     if form is None:
         return None
-    out = np.empty(block.counts, chunks.dtype, order=handle.order)
+    out = _new_result(handle, chunks, block)
     failure = layout.pipeline.decode_files(
         form.below,
         form.path,
@@ -113,29 +119,26 @@ def _read_files(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
         return None
     touched = chunks.objects(block, _MOST_FILES)
     keys = [] if touched is None else handle.keys(touched)
-    try:
-        files = store.kept_files(keys, sparing=True) if keys else None
-        if files is None:
-            return _read_named(handle, chunks, block, most)
-        tables: list[Any] = [file.size for file in files]
-        if layout.uniform_shard is not None:
-            shard = layout.uniform_shard
-            named = zip(keys, files, strict=True)
-            indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
-            tables = [(index.offsets, index.lengths) for index in indexes]
-        check_fresh(handle)
-        out = np.empty(block.counts, chunks.dtype, order=handle.order)
-        failure = layout.pipeline.decode_box(
-            [file.fd for file in files],
-            tables,
-            (chunks.shape, chunks.per_object, chunks.strides),
-            block.starts,
-            out.view(chunks.opaque),
-            (most, handle.config.read_missing_chunks),
-            thread_count(),
-        )
-    except (DataError, MemoryError):
-        return None
+    files = store.kept_files(keys, sparing=True) if keys else None
+    if files is None:
+        return _read_named(handle, chunks, block, most)
+    tables: list[Any] = [file.size for file in files]
+    if layout.uniform_shard is not None:
+        shard = layout.uniform_shard
+        named = zip(keys, files, strict=True)
+        indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
+        tables = [(index.offsets, index.lengths) for index in indexes]
+    check_fresh(handle)
+    out = _new_result(handle, chunks, block)
+    failure = layout.pipeline.decode_box(
+        [file.fd for file in files],
+        tables,
+        (chunks.shape, chunks.per_object, chunks.strides),
+        block.starts,
+        out.view(chunks.opaque),
+        (most, handle.config.read_missing_chunks),
+        thread_count(),
+    )
     if failure is not None or not (layout.is_checked or all(file.is_unedited() for file in files)):
         return None
     return out if block.dropped is None else out[block.dropped]
