@@ -401,9 +401,11 @@ def test_a_leak_of_addresses_is_no_data():
 
 @pytest.mark.parametrize("shape", [(2**63 - 1,), (2**62, 2**62), (2**45,)])
 @pytest.mark.parametrize("chunk", [2**10, 2**45])
-def test_a_result_of_any_size(shape, chunk):
+@pytest.mark.parametrize("store", ["memory", "files"])
+def test_a_result_of_any_size(shape, chunk, store, tmp_path):
     """A document claims it in a few bytes; NumPy says of such an array that memory, or the value, is at fault."""
-    array = zardine.create_array({}, name="a", shape=shape, chunks=(chunk, 8)[: len(shape)], dtype="float64")
+    place = {} if store == "memory" else tmp_path
+    array = zardine.create_array(place, name="a", shape=shape, chunks=(chunk, 8)[: len(shape)], dtype="float64")
     for read in (lambda: array[...], lambda: array[1:], lambda: array.oindex[...], lambda: np.asarray(array)):
         with pytest.raises(ChunkTooLargeError, match=r"the result, \d+ bytes of shape .* \[array 'a'"):
             read()
