@@ -71,6 +71,7 @@ lint: $(VENV)/.stamp-test ## ruff, style and format
 types: $(VENV)/.stamp-test lint ## mypy, strict on src
 	$(BIN)/mypy
 
+rust-checks: export MAKEFLAGS = # cargo cannot take part in the jobs of make
 rust-checks: $(VENV)/.stamp-package ## style, clippy and tests of the native kernel, where cargo is
 	@if command -v cargo >/dev/null; then \
 	  set -ex; cargo fmt --check $(CRATE); \
