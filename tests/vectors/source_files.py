@@ -11,7 +11,7 @@ import trimesh
 
 import zardine
 from zardine import vectors
-from zardine.vectors.exchange.precomputed import writing
+from zardine.vectors.exchange.precomputed import entries
 from zardine.vectors.exchange.precomputed.sharding import Sharding
 
 
@@ -104,6 +104,6 @@ def precomputed(path: Path, kind: str, count: int = 300, *, sharded: bool = Fals
         vectors.write_skeleton(made, places, parents, object_ids=owners, vertex_attributes=columns, **options)
     more: dict[str, Any] = {"annotation_type": "axis_aligned_bounding_box"} if kind == "boxes" else {}
     more |= {} if kind == "meshes" else {"sharded": sharded}
-    with patch.object(writing, "sharding_for", lambda *_: Sharding(minishard_bits=3, shard_bits=1)):
+    with patch.object(entries, "sharding_for", lambda *_: Sharding(minishard_bits=3, shard_bits=1)):
         vectors.export_vectors(made, path, format="precomputed", **more)
     return path

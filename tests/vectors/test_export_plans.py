@@ -462,7 +462,7 @@ def test_files_of_others_are_read_as_one(tmp_path: Path) -> None:
 
 def test_what_cannot_be_planned(tmp_path: Path) -> None:
     path = points(str(tmp_path / "a.zv"))
-    for target, name in (("a.las", None), ("out/", "gpkg"), ("a.ply", None), ("a.geff", None)):
+    for target, name in (("a.las", None), ("out/", "gpkg"), ("a.ply", None)):
         with pytest.raises(UnsupportedError, match="is written by one process"):
             vectors.plan_export(path, str(tmp_path / target), format=name)
     with pytest.raises(UnsupportedError, match="is written by one process"):
