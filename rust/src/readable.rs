@@ -38,6 +38,10 @@ impl Readable<'_> {
 
     /// Fill `first`, then `second`, with the bytes from `offset` on.
     pub fn read(&self, offset: u64, first: &mut [u8], second: &mut [u8]) -> Outcome {
+        if second.is_empty() {
+            let done = matches!(self, Readable::File(file) if file.fills_at_once(offset, first));
+            return if done { Ok(()) } else { self.read_pieces(offset, &mut [IoSliceMut::new(first)]) };
+        }
         self.read_pieces(offset, &mut [first, second].map(IoSliceMut::new))
     }
 
@@ -85,6 +89,14 @@ impl File {
     /// A regular file of so many bytes.
     pub fn of_size(fd: RawFd, size: u64) -> Self {
         File { fd, size: Some(size) }
+    }
+
+    /// Whether one call of the system gives all bytes from `offset` on, which is the usual case.
+    fn fills_at_once(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        let Ok(place) = libc::off_t::try_from(offset) else { return false };
+        // SAFETY: `bytes` is borrowed mutably for the call; whatever number `fd` is, `pread` writes nowhere else.
+        let count = unsafe { libc::pread(self.fd, bytes.as_mut_ptr().cast(), bytes.len(), place) };
+        usize::try_from(count) == Ok(bytes.len())
     }
 
     /// Fill `pieces`, one after the other, with the bytes from `offset` on.

@@ -20,7 +20,7 @@ const FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
 const LONGEST: usize = 4096;
 
 /// To open a file takes as long as to decode so many bytes.
-pub const OPEN_BYTES: usize = 32 * 1024;
+pub const OPEN_BYTES: usize = 16 * 1024;
 
 pub struct StoredFiles {
     /// The real path of a directory with a slash at its end: files that lie elsewhere are not read.
