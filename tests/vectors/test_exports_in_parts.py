@@ -18,6 +18,7 @@ import pytest
 import zardine
 from zardine import vectors
 from zardine.errors import ArrayChangedError, DataError, NodeExistsError, PlanError, ZarrUserWarning
+from zardine.jobs import Plan
 from zardine.vectors.exchange import geff_out, geff_work, level_parts, object_files, swc
 from zardine.vectors.exchange.formats import export_vectors
 from zardine.vectors.exchange.level_parts import LevelParts
@@ -146,6 +147,18 @@ KINDS: dict[str, Any] = {
     "trx": lines,
     **dict.fromkeys(("geojson", "gpkg", "shp", "parquet"), points),
 }
+
+
+def memory_of_jobs(plan: Plan) -> int:
+    """The most bytes that are held at a time while the jobs of a plan run, one after the other."""
+    plan.begin()
+    tracemalloc.start()
+    try:
+        for number in range(len(plan)):
+            plan.job(number)()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def recorded(call: Any, *arguments: Any, **options: Any) -> str:

@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from vectors.test_exports_in_parts import recorded
+from vectors.test_exports_in_parts import memory_of_jobs, recorded
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, PlanError
 from zardine.jobs import Plan
@@ -265,14 +264,7 @@ def test_jobs_need_no_more_memory_than_is_told(kind: str, tmp_path: Path, monkey
     monkeypatch.setattr(work, "_FIXED", 2**21)
     recorded(vectors.export_vectors, path, tmp_path / "other", format="precomputed")  # what libraries keep is kept then
     plan = planned(path, tmp_path / "out")
-    plan.begin()
-    tracemalloc.start()
-    try:
-        for number in range(len(plan)):
-            plan.job(number)()
-        assert 0 < tracemalloc.get_traced_memory()[1] <= plan.memory
-    finally:
-        tracemalloc.stop()
+    assert 0 < memory_of_jobs(plan) <= plan.memory
 
 
 @pytest.mark.parametrize(
