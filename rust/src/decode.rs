@@ -7,7 +7,7 @@ use crate::chunk_geometry::ChunkGeometry;
 use crate::job_table::JobTable;
 use crate::parts::Parts;
 use crate::pipeline::Pipeline;
-use crate::read_space::{ChunkSpace, ReadSpace};
+use crate::read_space::{ChunkSpace, ReadSpace, read_blocks};
 use crate::readable::Readable;
 use crate::sources::{Fetched, Source, fetch, open_bytes};
 use crate::steps::sum;
@@ -100,10 +100,12 @@ impl<'a> Decode<'a> {
         let open = open_bytes(self.sources);
         let sizes = (0..self.jobs.len())
             .map(|job| open + self.set_geometry(&mut geometry, job).map_or(0, |()| self.work(job, &geometry)));
-        let batches = Batches::new(sizes, threads);
+        let mut largest = 0;
+        let batches = Batches::new(sizes.inspect(|&size| largest = largest.max(size)), threads);
+        let batches = if self.pipeline.steps().can_be_shared(largest) { batches.shared() } else { batches };
         let failures = Failures::default();
         let unread = self.pipeline.steps().worth_own_read();
-        let start = || Space { reading: ReadSpace::kept(), ..Space::default() };
+        let start = || Space { reading: ReadSpace::of_crew(batches.crew()), ..Space::default() };
         let states = batches.run(start, |space, range| {
             let Space { reading: ReadSpace { read, chunk, .. }, geometry, transfer } = space;
             fetch(self.sources, self.jobs, range, unread, read, |job, fetched| {
@@ -263,17 +265,26 @@ impl<'a> Decode<'a> {
         Ok(())
     }
 
-    /// Of a chunk of blosc without checksums, only the blocks are read that are needed.
+    /// Of a chunk of blosc without checksums, only the blocks are read that are needed. Large chunks are read block by
+    /// block, too, so that each is decoded while it is at hand, by whoever has nothing else to do.
     fn scatter_blocks_unread(
         &self,
-        (from, offset, length): (Readable, u64, usize),
+        unread: (Readable, u64, usize),
         nbytes: usize,
         space: &mut ChunkSpace,
         transfer: &Transfer,
     ) -> Outcome {
+        let (from, offset, length) = unread;
+        let large = self.pipeline.steps().can_be_shared(nbytes);
+        if large && let Some(target) = self.one_piece(transfer, nbytes) {
+            let target = read_blocks(unread, nbytes, None, &mut space.decoders, || Ok(target))?;
+            self.pipeline.decode_elements(target);
+            return Ok(());
+        }
         let mut parts = Parts::default();
         transfer.source_parts(Parts::gap(nbytes), &mut parts);
-        if !parts.leave_much(nbytes) {
+        let much = parts.leave_much(nbytes);
+        if !much && !large {
             let mut stored = std::mem::take(&mut space.stored);
             let outcome = stored.take(length).and_then(|bytes| {
                 from.read(offset, bytes, &mut [])?;
@@ -282,7 +293,7 @@ impl<'a> Decode<'a> {
             space.stored = stored;
             return outcome;
         }
-        let content = space.blocks_unread(self.pipeline, (from, offset, length), nbytes, &parts)?;
+        let content = space.blocks_unread(self.pipeline, unread, nbytes, much.then_some(&parts))?;
         assert!(content.len() >= nbytes);
         // SAFETY: as in `scatter`; what lies between the parts is initialized, and not asked for.
         unsafe { transfer.copy(content.as_ptr(), self.out.base()) };

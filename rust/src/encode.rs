@@ -6,11 +6,13 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::RawFd;
 use std::os::unix::fs::FileExt;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use crate::axis_rows::AxisRows;
 use crate::chunk_geometry::ChunkGeometry;
+use crate::crew::Crew;
 use crate::decode::check_axes;
 use crate::job_table::JobTable;
 use crate::merged_shard::MergedShard;
@@ -22,7 +24,6 @@ use crate::scratch::Scratch;
 use crate::shard_table::{Entry, MISSING, Placed, ShardTable};
 use crate::sources::{Source, fetch_one};
 use crate::span::Span;
-use crate::steps::encoders::Encoders;
 use crate::steps::sum;
 use crate::strided_memory::{SharedBytes, StridedMemory};
 use crate::transfer::{Direction, Sides, Transfer};
@@ -35,6 +36,9 @@ const PIECE: usize = 1 << 20;
 const GROUP: usize = 32 << 20;
 /// To make a file takes as long as to encode so many bytes.
 const FILE_BYTES: usize = 64 * 1024;
+
+/// So many threads, at least, make one large shard, if there are as many: one writes while another one encodes.
+const THREADS_OF_A_SHARD: usize = 2;
 
 /// A call. Every job has rows on `axes`, which are those of `values`: `new` has checked it.
 pub struct Encode<'a> {
@@ -111,7 +115,6 @@ type Streamed = io::Result<(Vec<Placed>, u64)>;
 struct Space {
     content: Scratch,
     old: ReadSpace,
-    encoders: Encoders,
     geometry: ChunkGeometry,
     transfer: Transfer,
     pieces: Vec<Vec<u8>>,
@@ -119,20 +122,22 @@ struct Space {
 }
 
 impl Space {
-    /// One with what earlier calls have left, memory for what is made, and nothing found yet.
-    fn with_memory<T>() -> (Space, Scratch, Vec<T>) {
-        let mut old = ReadSpace::kept();
-        let memory = std::mem::take(&mut old.made);
-        (Space { encoders: Encoders::kept(), old, ..Space::default() }, memory, Vec::new())
+    /// One with what earlier calls have left, for a thread of this crew.
+    fn kept(crew: Option<Arc<Crew>>) -> Space {
+        Space { old: ReadSpace::of_crew(crew), ..Space::default() }
     }
 
-    /// Leave what is worth it to later calls: encoders if this is the calling thread.
-    fn keep(mut self, memory: Scratch, is_caller: bool) {
+    /// The same, memory for what is made, and nothing found yet.
+    fn with_memory<T>(crew: Option<Arc<Crew>>) -> (Space, Scratch, Vec<T>) {
+        let mut space = Space::kept(crew);
+        let memory = std::mem::take(&mut space.old.made);
+        (space, memory, Vec::new())
+    }
+
+    /// Leave what is worth it to later calls.
+    fn keep(mut self, memory: Scratch) {
         self.old.made = memory;
         self.old.keep();
-        if is_caller {
-            self.encoders.keep();
-        }
     }
 }
 
@@ -176,19 +181,20 @@ impl<'a> Encode<'a> {
     pub fn run(&'a self, group: Range<usize>, before: usize) -> Result<(Encoded<'a>, Vec<Failure>), String> {
         let failures = Failures::default();
         let first = group.start;
-        let mut geometry = ChunkGeometry::default();
-        let batches = Batches::new(group.clone().map(|job| self.work(&mut geometry, job)), self.how.threads);
+        let batches = self.batches(group.clone(), self.how.threads);
         let raw = self.pipeline.steps().compressor.is_none();
-        let start = || Space { encoders: Encoders::kept(), ..Space::default() };
-        let states = batches.run(start, |space, range| {
-            for job in range.map(|number| first + number) {
-                failures.watch(job, || {
-                    let chunk = if raw { self.look(job, space)? } else { self.compress(job, space)? };
-                    space.done.push((job, chunk));
-                    Ok(())
-                });
-            }
-        });
+        let states = batches.run(
+            || Space::kept(batches.crew()),
+            |space, range| {
+                for job in range.map(|number| first + number) {
+                    failures.watch(job, || {
+                        let chunk = if raw { self.look(job, space)? } else { self.compress(job, space)? };
+                        space.done.push((job, chunk));
+                        Ok(())
+                    });
+                }
+            },
+        );
         let mut chunks = vec![Chunk::Empty; group.len()];
         let mut pieces = Vec::new();
         for (number, state) in states.into_iter().enumerate() {
@@ -199,9 +205,7 @@ impl<'a> Encode<'a> {
                 chunks[job - first] = chunk;
             }
             pieces.push(state.pieces);
-            if number == 0 {
-                state.encoders.keep(); // of the calling thread
-            }
+            state.old.keep();
         }
         let (mut offsets, mut lengths) = (Vec::with_capacity(chunks.len()), Vec::with_capacity(chunks.len()));
         let mut nbytes = 0usize;
@@ -244,30 +248,43 @@ impl<'a> Encode<'a> {
         (puts.into_iter().map(|put| put.unwrap_or(Put::Left)).collect(), failures)
     }
 
-    /// As `run_into`, one shard after the other, each by all threads, who write to its file what they have encoded. `go_on`
-    /// is asked now and then by the calling thread: where it says no, this and later shards are left.
-    pub fn run_into_one_by_one(
+    /// As `run_into`, a few shards at a time, each by several threads, who write to its file what they have encoded: what
+    /// is written to one file is written by one thread at a time. `go_on` is asked now and then by the calling thread:
+    /// where it says no, the shards that are not done are left.
+    pub fn run_into_few_at_a_time(
         &'a self,
         files: &[NewFile],
         shards: &ShardTable,
         go_on: impl Fn() -> bool + Sync,
     ) -> (Vec<Put>, Vec<Failure>) {
         assert_eq!(files.len(), shards.shards());
-        let (mut puts, failures) = (Vec::with_capacity(files.len()), Failures::default());
-        let mut space = Space::default();
-        for (shard, file) in files.iter().enumerate() {
-            let mut put = Put::Left;
-            failures.watch(shard, || {
-                if !go_on() {
-                    return Ok(());
+        let at_once = shards_at_once(files.len(), self.how.threads);
+        let (calling, stopped) = (thread::current().id(), AtomicBool::new(false));
+        let go_on = || {
+            if thread::current().id() == calling && !go_on() {
+                stopped.store(true, Ordering::Relaxed);
+            }
+            !stopped.load(Ordering::Relaxed)
+        };
+        let failures = Failures::default();
+        let found = Batches::each(files.len(), at_once).run(
+            || (Space::default(), Vec::new()),
+            |(space, puts), range| {
+                for shard in range {
+                    failures.watch(shard, || {
+                        if go_on() {
+                            let put = self.put_shard(shard, shards, &files[shard], space, |file, jobs, start, _| {
+                                self.stream(file, jobs, start, self.how.threads / at_once, &go_on)
+                            })?;
+                            puts.push((shard, put));
+                        }
+                        Ok(())
+                    });
                 }
-                put = self.put_shard(shard, shards, file, &mut space, |file, jobs, start, _| {
-                    self.stream(file, jobs, start, &go_on)
-                })?;
-                Ok(())
-            });
-            puts.push(put);
-        }
+            },
+        );
+        let mut puts = vec![Put::Left; files.len()];
+        found.into_iter().flat_map(|(_, puts)| puts).for_each(|(shard, put)| puts[shard] = put);
         (puts, failures.sorted())
     }
 
@@ -299,21 +316,24 @@ impl<'a> Encode<'a> {
             let mut jobs = shards.map_or(file..file + 1, |shards| shards.jobs(file));
             jobs.try_fold(FILE_BYTES, |size, job| size.checked_add(self.work(&mut geometry, job))).unwrap_or(usize::MAX)
         });
-        let batches = Batches::new(sizes, self.how.threads);
-        let states = batches.run(Space::with_memory, |(space, memory, found), range| {
-            for file in range {
-                failures.watch(file, || {
-                    found.push((file, work(file, space, memory)?));
-                    Ok(())
-                });
-            }
-        });
+        let batches = self.shared(Batches::new(sizes, self.how.threads), 0..self.jobs.len());
+        let states = batches.run(
+            || Space::with_memory(batches.crew()),
+            |(space, memory, found), range| {
+                for file in range {
+                    failures.watch(file, || {
+                        found.push((file, work(file, space, memory)?));
+                        Ok(())
+                    });
+                }
+            },
+        );
         let mut all: Vec<Option<T>> = files.iter().map(|_| None).collect();
-        for (number, (space, memory, found)) in states.into_iter().enumerate() {
+        for (space, memory, found) in states {
             for (file, each) in found {
                 all[file] = Some(each);
             }
-            space.keep(memory, number == 0);
+            space.keep(memory);
         }
         (all, failures.sorted())
     }
@@ -411,45 +431,56 @@ impl<'a> Encode<'a> {
 
     fn batches(&self, jobs: Range<usize>, threads: usize) -> Batches {
         let mut geometry = ChunkGeometry::default();
-        Batches::new(jobs.map(|job| self.work(&mut geometry, job)), threads)
+        self.shared(Batches::new(jobs.clone().map(|job| self.work(&mut geometry, job)), threads), jobs)
     }
 
-    /// As `stream_alone`, by all threads.
+    /// Threads share the chunks of these jobs if these are large enough.
+    fn shared(&self, batches: Batches, mut jobs: Range<usize>) -> Batches {
+        let (steps, mut geometry) = (self.pipeline.steps(), ChunkGeometry::default());
+        let shared = jobs.any(|job| steps.can_be_shared(self.nbytes(&mut geometry, job)));
+        if shared { batches.shared() } else { batches }
+    }
+
+    /// As `stream_alone`, by so many threads.
     fn stream(
         &self,
         file: &File,
         jobs: Range<usize>,
         start: usize,
+        threads: usize,
         go_on: &(impl Fn() -> bool + Sync),
     ) -> Outcome<Streamed> {
         let (failures, broken) = (Failures::default(), Mutex::new(None));
-        let batches = self.batches(jobs.clone(), self.how.threads);
+        let batches = self.batches(jobs.clone(), threads);
         let turns = Turns::new(start as u64);
         let caller = thread::current().id();
-        let states = batches.run(Space::with_memory, |(space, memory, found), range| {
-            let number = batches.number(range.start);
-            let batch = jobs.start + range.start..jobs.start + range.end;
-            let mut encoded = None;
-            if turns.go_on() {
-                failures.watch(batch.start, || {
-                    if thread::current().id() == caller && !go_on() {
-                        return Ok(());
-                    }
-                    let memory = memory.take(self.bound(batch.clone(), space)?)?;
-                    let (chunks, end) = self.fill(batch, memory, 0, space)?;
-                    encoded = Some((chunks, &memory[..end]));
-                    Ok(())
-                });
-            }
-            // whoever has nothing to write stops all others
-            let Some(offset) = turns.take(number, encoded.as_ref().map(|(_, bytes)| bytes.len())) else { return };
-            let Some((chunks, bytes)) = encoded else { return };
-            if let Err(error) = file.write_all_at(bytes, offset) {
-                turns.stop();
-                *broken.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(error);
-            }
-            found.extend(chunks.into_iter().map(|(job, place, length)| (job, offset + place, length)));
-        });
+        let states = batches.run(
+            || Space::with_memory(batches.crew()),
+            |(space, memory, found), range| {
+                let number = batches.number(range.start);
+                let batch = jobs.start + range.start..jobs.start + range.end;
+                let mut encoded = None;
+                if turns.go_on() {
+                    failures.watch(batch.start, || {
+                        if thread::current().id() == caller && !go_on() {
+                            return Ok(());
+                        }
+                        let memory = memory.take(self.bound(batch.clone(), space)?)?;
+                        let (chunks, end) = self.fill(batch, memory, 0, space)?;
+                        encoded = Some((chunks, &memory[..end]));
+                        Ok(())
+                    });
+                }
+                // whoever has nothing to write stops all others
+                let Some(offset) = turns.take(number, encoded.as_ref().map(|(_, bytes)| bytes.len())) else { return };
+                let Some((chunks, bytes)) = encoded else { return };
+                if let Err(error) = file.write_all_at(bytes, offset) {
+                    turns.stop();
+                    *broken.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(error);
+                }
+                found.extend(chunks.into_iter().map(|(job, place, length)| (job, offset + place, length)));
+            },
+        );
         if let Some((_, reason)) = failures.sorted().into_iter().next() {
             return Err(reason);
         }
@@ -458,9 +489,9 @@ impl<'a> Encode<'a> {
         }
         let Some(end) = turns.end() else { return Ok(Err(io::ErrorKind::Interrupted.into())) };
         let mut all = Vec::with_capacity(jobs.len());
-        for (number, (space, memory, found)) in states.into_iter().enumerate() {
+        for (space, memory, found) in states {
             all.extend(found);
-            space.keep(memory, number == 0);
+            space.keep(memory);
         }
         Ok(Ok((all, end)))
     }
@@ -697,7 +728,7 @@ impl<'a> Encode<'a> {
     }
 
     fn compress(&self, job: usize, space: &mut Space) -> Outcome<Chunk> {
-        let Space { content, old, encoders, geometry, transfer, pieces, .. } = space;
+        let Space { content, old, geometry, transfer, pieces, .. } = space;
         let whole = self.plan(job, geometry, transfer)?;
         let nbytes = geometry.nbytes;
         let steps = self.pipeline.steps();
@@ -720,9 +751,16 @@ impl<'a> Encode<'a> {
         let number = pieces.len() - 1;
         let piece = &mut pieces[number];
         let start = piece.len();
-        steps.compress(elements, piece, encoders)?;
+        steps.compress(elements, piece, &mut old.encoders)?;
         Ok(Chunk::Held { thread: 0, piece: number, start, length: piece.len() - start })
     }
+}
+
+/// How many of so many shards are made at a time, each by an equal share of the threads: no more than can have two of
+/// them, and as many each time.
+fn shards_at_once(shards: usize, threads: usize) -> usize {
+    let most = (threads / THREADS_OF_A_SHARD).max(1);
+    shards.div_ceil(shards.div_ceil(most).max(1)).max(1)
 }
 
 /// Fill the room of `span` with checksums, each of all that is before.
@@ -804,7 +842,7 @@ mod tests {
             let steps = Steps { compressor, inner_sums: 0, outer_sums: 1 };
             let pipeline = Pipeline::new(vec![0], None, false, vec![0], steps).unwrap();
             let mut stored = Vec::with_capacity(1000);
-            pipeline.steps().compress(&[5; 8], &mut stored, &mut Encoders::default()).unwrap();
+            pipeline.steps().compress(&[5; 8], &mut stored, &mut crate::steps::encoders::Encoders::default()).unwrap();
             let length = stored.len() as i64;
             let mut damaged = stored.clone();
             damaged[length as usize - 1] ^= 1;

@@ -16,6 +16,7 @@ pub mod axis_rows;
 pub mod chunk_box;
 pub mod chunk_geometry;
 pub mod counting;
+pub mod crew;
 pub mod decode;
 pub mod distinct;
 pub mod elements;

@@ -3,13 +3,15 @@
 
 use std::hint::spin_loop;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::Outcome;
+use crate::crew::Crew;
 use crate::parts::Parts;
 use crate::pipeline::Pipeline;
 use crate::readable::Readable;
 use crate::scratch::Scratch;
+use crate::steps::encoders::Encoders;
 use crate::steps::{Decoders, blosc, sum};
 
 #[derive(Default)]
@@ -19,6 +21,7 @@ pub struct ReadSpace {
     pub chunk: ChunkSpace,
     /// What is made of chunks that were read, to be written.
     pub made: Scratch,
+    pub encoders: Encoders,
 }
 
 /// What decoding the bytes of a chunk needs.
@@ -40,7 +43,7 @@ const ALL: usize = 32 << 20;
 const FEW: usize = 1 << 20;
 
 /// For so many threads: who asks for more pays for the system's making of memory, which is worth less the more they are.
-const MOST: usize = 8;
+const MOST: usize = 32;
 /// Attempts to get hold of what is kept.
 const ATTEMPTS: usize = 100;
 
@@ -64,15 +67,24 @@ impl ReadSpace {
         free().and_then(|mut free| free.pop()).unwrap_or_default()
     }
 
+    /// As `kept`, for a thread of this crew.
+    pub fn of_crew(crew: Option<Arc<Crew>>) -> Self {
+        let mut space = Self::kept();
+        space.chunk.decoders.crew = crew.clone();
+        space.encoders.crew = crew;
+        space
+    }
+
     /// Keep this for a call to come.
     pub fn keep(mut self) {
-        self.memories().for_each(|memory| memory.shrink(KEPT));
+        (self.chunk.decoders.crew, self.encoders.crew) = (None, None);
+        self.shrink(KEPT);
         if let Some(mut free) = free()
             && free.len() < MOST
         {
             let all: usize = free.iter_mut().chain([&mut self]).map(ReadSpace::nbytes).sum();
             if all > ALL {
-                self.memories().for_each(|memory| memory.shrink(FEW));
+                self.shrink(FEW);
             }
             free.push(self);
         }
@@ -80,11 +92,16 @@ impl ReadSpace {
 
     fn memories(&mut self) -> impl Iterator<Item = &mut Scratch> {
         let ChunkSpace { content, stored, decoders } = &mut self.chunk;
-        [&mut self.read, &mut self.made, content, stored, &mut decoders.block].into_iter()
+        [&mut self.read, &mut self.made, content, stored, &mut decoders.block, &mut decoders.stored].into_iter()
+    }
+
+    fn shrink(&mut self, most: usize) {
+        self.memories().for_each(|memory| memory.shrink(most));
+        self.encoders.shrink(most);
     }
 
     fn nbytes(&mut self) -> usize {
-        self.memories().map(|memory| memory.capacity()).sum()
+        self.encoders.nbytes() + self.memories().map(|memory| memory.capacity()).sum::<usize>()
     }
 }
 
@@ -128,22 +145,23 @@ impl ChunkSpace {
     }
 
     /// As `parts`, of a chunk of blosc without checksums whose `length` encoded bytes are still to be read: only the
-    /// blocks are that are needed.
+    /// blocks are that are needed; all of them where there are no parts.
     pub fn blocks_unread(
         &mut self,
         pipeline: &Pipeline,
-        (from, offset, length): (Readable, u64, usize),
+        unread: (Readable, u64, usize),
         nbytes: usize,
-        parts: &Parts,
+        parts: Option<&Parts>,
     ) -> Outcome<&[u8]> {
-        let stored = self.stored.take(length)?;
-        let mut read =
-            |into: &mut [u8], range: Range<usize>| from.read(offset + range.start as u64, &mut into[range], &mut []);
-        let header = blosc::read_header(stored, nbytes, &mut read)?;
-        let content = self.content.take(nbytes)?;
-        blosc::decompress_read((stored, &header), content, parts, &mut self.decoders, &mut read)?;
-        parts.ranges().iter().for_each(|part| pipeline.decode_elements(&mut content[part.clone()]));
-        Ok(content)
+        read_blocks(unread, nbytes, parts, &mut self.decoders, || self.content.take(nbytes)).map(|content| {
+            match parts {
+                None => pipeline.decode_elements(content),
+                Some(parts) => {
+                    parts.ranges().iter().for_each(|part| pipeline.decode_elements(&mut content[part.clone()]))
+                }
+            }
+            &*content
+        })
     }
 
     /// The elements, `nbytes` in all, that `body` (without outer checksums) holds.
@@ -166,6 +184,22 @@ impl ChunkSpace {
     }
 }
 
+/// Read a chunk of blosc, `length` encoded bytes from `offset` on, block by block into the memory that `target` gives once
+/// it is known to be needed.
+pub fn read_blocks<'a>(
+    (from, offset, length): (Readable, u64, usize),
+    nbytes: usize,
+    parts: Option<&Parts>,
+    decoders: &mut Decoders,
+    target: impl FnOnce() -> Outcome<&'a mut [u8]>,
+) -> Outcome<&'a mut [u8]> {
+    let read = |into: &mut [u8], range: Range<usize>| from.read(offset + range.start as u64, into, &mut []);
+    let unread = blosc::Unread::open(length, nbytes, &read)?;
+    let target = target()?;
+    unread.decompress(target, parts, decoders, &read)?;
+    Ok(target)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,7 +218,7 @@ mod tests {
         assert!(kept.len() <= MOST);
         assert!(kept.iter().all(|space| space.read.capacity() <= KEPT));
         let all: usize = kept.iter_mut().map(ReadSpace::nbytes).sum();
-        assert!(all <= ALL + MOST * 5 * FEW);
+        assert!(all <= ALL + MOST * 6 * FEW);
     }
 
     #[test]

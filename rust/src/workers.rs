@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 
+use crate::crew::Crew;
 use crate::{Failure, Outcome, Reason};
 
 /// Bytes that are worth another thread.
@@ -17,6 +18,9 @@ const BATCH_BYTES: usize = 192 * 1024;
 pub struct Batches {
     bounds: Vec<usize>,
     threads: usize,
+    /// So many threads are worth having where they can share jobs.
+    sharing: usize,
+    crew: Option<Arc<Crew>>,
 }
 
 impl Batches {
@@ -35,8 +39,28 @@ impl Batches {
         if *bounds.last().expect("one is there") < count {
             bounds.push(count);
         }
-        let threads = threads.min(total.div_ceil(THREAD_BYTES)).min(bounds.len() - 1).max(1);
-        Batches { bounds, threads }
+        let sharing = threads.min(total.div_ceil(THREAD_BYTES)).max(1);
+        let threads = sharing.min(bounds.len() - 1).max(1);
+        Batches { bounds, threads, sharing, crew: None }
+    }
+
+    /// Threads that have no jobs left take part in those of others, who share them with the crew.
+    pub fn shared(mut self) -> Self {
+        if self.sharing > 1 {
+            self.threads = self.sharing;
+            self.crew = Some(Arc::new(Crew::new(self.sharing)));
+        }
+        self
+    }
+
+    /// Who jobs can be shared with.
+    pub fn crew(&self) -> Option<Arc<Crew>> {
+        self.crew.clone()
+    }
+
+    /// Each of `jobs` by itself, for so many threads.
+    pub fn each(jobs: usize, threads: usize) -> Self {
+        Self::new((0..jobs).map(|_| usize::MAX), threads)
     }
 
     /// The jobs of each batch.
@@ -62,12 +86,18 @@ impl Batches {
                 }
                 work(&mut state, self.bounds[batch]..self.bounds[batch + 1]);
             }
+            if let Some(crew) = &self.crew {
+                crew.help();
+            }
             states.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(state);
         };
         thread::scope(|scope| {
             for _ in 1..self.threads {
                 // without another thread the work is done by the others
-                let _ = thread::Builder::new().spawn_scoped(scope, one);
+                let spawned = thread::Builder::new().spawn_scoped(scope, one);
+                if let (Err(_), Some(crew)) = (spawned, &self.crew) {
+                    crew.without_one();
+                }
             }
             one();
         });

@@ -243,7 +243,7 @@ impl PyPipeline {
     }
 
     /// As `encode`, each chunk, or all of a shard, into a file of its own.
-    #[pyo3(signature = (values, parts, axes, *, write_empty, threads, files, shard=None, one_by_one=false))]
+    #[pyo3(signature = (values, parts, axes, *, write_empty, threads, files, shard=None, few_at_a_time=false))]
     #[allow(clippy::too_many_arguments)]
     fn encode_to_files<'py>(
         &self,
@@ -255,7 +255,7 @@ impl PyPipeline {
         threads: usize,
         files: &Bound<'py, PyNewFiles>,
         shard: Option<&Bound<'py, PyTuple>>,
-        one_by_one: bool,
+        few_at_a_time: bool,
     ) -> PyResult<(Bound<'py, PyBytes>, Failures)> {
         let how = How { write_empty, threads, head: 0 };
         let signal = Mutex::new(None);
@@ -268,7 +268,7 @@ impl PyPipeline {
             signal.is_none()
         };
         let work = |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| match shards {
-            Some(shards) if one_by_one => call.run_into_one_by_one(files, shards, go_on),
+            Some(shards) if few_at_a_time => call.run_into_few_at_a_time(files, shards, go_on),
             _ => call.run_into(files, shards),
         };
         let plan = |shape: &[usize], objects| planned(parts, axes, shape, objects, shard);

@@ -5,12 +5,17 @@
 
 use std::ffi::{CString, c_int};
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
-use crate::Outcome;
+use crate::crew::Crew;
 use crate::parts::Parts;
+use crate::read_space::ReadSpace;
+use crate::scratch::Scratch;
 use crate::steps::blosc_streams::{Format, decompress_stream};
 use crate::steps::{Decoders, shuffle};
+use crate::{Outcome, Reason};
 
+#[derive(Debug)]
 pub struct Parameters {
     pub cname: CString,
     pub clevel: c_int,
@@ -21,6 +26,10 @@ pub struct Parameters {
 
 /// Bytes of the header.
 pub const OVERHEAD: usize = 16;
+/// Chunks of so many bytes are worth being shared by threads.
+pub const WORTH_SHARING: usize = 512 * 1024;
+/// About so many bytes of one of these are compressed by a thread at a time.
+const WORTH_A_UNIT: usize = 256 * 1024;
 /// Bytes that are read first of a buffer of which only parts are read: the header, and most tables.
 const BEGINNING: usize = 512;
 const MAX_INPUT: usize = i32::MAX as usize - OVERHEAD;
@@ -47,8 +56,13 @@ pub struct Header {
 impl Header {
     /// The header of `data`, a buffer that has to give `nbytes` bytes.
     pub fn read(data: &[u8], nbytes: usize) -> Outcome<Header> {
+        Self::of_beginning(data, data.len(), nbytes)
+    }
+
+    /// As `read`, of a buffer of `length` bytes of which `data` is the beginning.
+    fn of_beginning(data: &[u8], length: usize, nbytes: usize) -> Outcome<Header> {
         let Some((header, _)) = data.split_first_chunk::<OVERHEAD>() else {
-            return Err(format!("{} bytes are too few for a blosc header", data.len()).into());
+            return Err(format!("{length} bytes are too few for a blosc header").into());
         };
         let [format, version, flags, typesize, ..] = *header;
         let field = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
@@ -56,8 +70,8 @@ impl Header {
         if format != 2 {
             return Err(format!("blosc format version {format}, expected 2").into());
         }
-        if cbytes != data.len() {
-            return Err(format!("the blosc header says {cbytes} bytes, {} are stored", data.len()).into());
+        if cbytes != length {
+            return Err(format!("the blosc header says {cbytes} bytes, {length} are stored").into());
         }
         if claimed as usize != nbytes {
             return Err(format!("the blosc header says {claimed} decoded bytes, expected {nbytes}").into());
@@ -103,86 +117,127 @@ pub fn decompress(data: &[u8], target: &mut [u8], parts: Option<&Parts>, decoder
         return Err("the blosc header names an unknown version of a compressor".into());
     }
     let format = Format::of_flags(header.flags).ok_or("the blosc header names an unknown compressor")?;
-    for (i, block) in target.chunks_mut(header.blocksize).enumerate() {
-        let begin = i * header.blocksize;
-        let range = begin..begin + block.len();
-        let Some(needed) = parts.map_or(Some(0..block.len()), |parts| parts.within(range.clone())) else { continue };
+    each_block(&header, target, parts, decoders, |(i, block, part), _, decoders| {
         let start = word(data, OVERHEAD + 4 * i).ok_or("a blosc table ends too early")?;
-        let parts = parts.map(|parts| (parts, range));
-        decompress_block(data, start, format, &header, block, (needed, parts), decoders)?;
-    }
-    Ok(())
+        decompress_block(data, start, format, &header, block, part, decoders)
+    })
 }
 
-/// Fills a range of a buffer.
-pub trait Fill: FnMut(&mut [u8], Range<usize>) -> Outcome {}
-impl<F: FnMut(&mut [u8], Range<usize>) -> Outcome> Fill for F {}
+/// What is needed of a block: the bytes from the first to the last of it, or, of these, what the parts ask for of the range
+/// that it is of the chunk.
+type Needed<'a> = (Range<usize>, Option<(&'a Parts, Range<usize>)>);
 
-/// As `Header::read`, of a buffer of which nothing has been read yet.
-pub fn read_header(data: &mut [u8], nbytes: usize, read: &mut impl Fill) -> Outcome<Header> {
-    let beginning = BEGINNING.min(data.len());
-    read(data, 0..beginning)?;
-    Header::read(data, nbytes)
-}
-
-/// Decompress of the buffer `data`, of which the header has been read, what the `parts` ask for. `read` fills the ranges of
-/// it that this takes; the others may hold anything. A block that goes on where another one begins is refused.
-pub fn decompress_read(
-    (data, header): (&mut [u8], &Header),
+/// Call `decode` for the number of each block of `target` of which parts are needed, in as many threads as have nothing
+/// else to do, each with memory for the encoded bytes of a block.
+fn each_block(
+    header: &Header,
     target: &mut [u8],
-    parts: &Parts,
+    parts: Option<&Parts>,
     decoders: &mut Decoders,
-    read: &mut impl Fill,
+    decode: impl Fn((usize, &mut [u8], Needed), &mut Scratch, &mut Decoders) -> Outcome + Sync,
 ) -> Outcome {
-    let nbytes = target.len();
-    let beginning = BEGINNING.min(data.len());
-    if target.is_empty() {
-        return Ok(());
-    }
-    if header.flags & STORED != 0 {
-        for part in parts.ranges() {
-            // the header says that `nbytes` bytes follow it
-            let stored = part.start + OVERHEAD..part.end + OVERHEAD;
-            read(data, stored.clone())?;
-            target[part.clone()].copy_from_slice(&data[stored]);
-        }
-        return Ok(());
-    }
-    if header.version != 1 {
-        return Err("the blosc header names an unknown version of a compressor".into());
-    }
-    let format = Format::of_flags(header.flags).ok_or("the blosc header names an unknown compressor")?;
-    // the header says that there is room for this
-    let table = OVERHEAD + 4 * nbytes.div_ceil(header.blocksize);
-    if table > beginning {
-        read(data, beginning..table)?;
-    }
-    let mut starts: Vec<usize> = (OVERHEAD..table).step_by(4).filter_map(|at| word(data, at)).collect();
-    starts.sort_unstable();
-    for (i, block) in target.chunks_mut(header.blocksize).enumerate() {
+    let size = target.len();
+    let one = |i: usize, block: &mut [u8], stored: &mut Scratch, decoders: &mut Decoders| {
         let begin = i * header.blocksize;
         let range = begin..begin + block.len();
-        let Some(needed) = parts.within(range.clone()) else { continue };
-        let start = word(data, OVERHEAD + 4 * i).ok_or("a blosc table ends too early")?;
-        let stop = starts.get(starts.partition_point(|&each| each <= start)).copied().unwrap_or(data.len());
-        if start < table || start >= stop || stop > data.len() {
-            return Err("a blosc block begins outside of the buffer".into());
-        }
-        read(data, start..stop)?;
-        decompress_block(&data[..stop], start, format, header, block, (needed, Some((parts, range))), decoders)?;
-    }
-    Ok(())
+        let Some(needed) = parts.map_or(Some(0..block.len()), |parts| parts.within(range.clone())) else {
+            return Ok(());
+        };
+        decode((i, block, (needed, parts.map(|parts| (parts, range)))), stored, decoders)
+    };
+    let mut blocks = target.chunks_mut(header.blocksize);
+    let Some(crew) = decoders.crew.clone().filter(|_| size >= WORTH_SHARING && blocks.len() > 1) else {
+        let mut stored = std::mem::take(&mut decoders.stored);
+        let outcome = blocks.enumerate().try_for_each(|(i, block)| one(i, block, &mut stored, decoders));
+        decoders.stored = stored;
+        return outcome;
+    };
+    let blocks: Vec<Mutex<&mut [u8]>> = blocks.by_ref().map(Mutex::new).collect();
+    let decode = |space: &mut ReadSpace, i: usize| {
+        let mut block = blocks[i].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        one(i, &mut block, &mut space.read, &mut space.chunk.decoders)
+    };
+    crew.share(blocks.len(), ReadSpace::kept, decode, ReadSpace::keep)
 }
 
-/// Decompress the block whose streams begin at `position` of `data`: the bytes `needed` of it at least, or, of these,
-/// what the parts ask for of the range that it is of the chunk.
+/// Fills memory with a range of a buffer.
+pub trait Fill: Fn(&mut [u8], Range<usize>) -> Outcome + Sync {}
+impl<F: Fn(&mut [u8], Range<usize>) -> Outcome + Sync> Fill for F {}
+
+/// A buffer that is read in pieces, of which the beginning has been.
+pub struct Unread {
+    header: Header,
+    length: usize,
+    nbytes: usize,
+    beginning: Vec<u8>,
+}
+
+impl Unread {
+    /// One of `length` bytes that has to give `nbytes` bytes. `read` gives ranges of it.
+    pub fn open(length: usize, nbytes: usize, read: &impl Fill) -> Outcome<Unread> {
+        let mut beginning = vec![0; BEGINNING.min(length)];
+        read(&mut beginning, 0..BEGINNING.min(length))?;
+        Ok(Unread { header: Header::of_beginning(&beginning, length, nbytes)?, length, nbytes, beginning })
+    }
+
+    /// Decompress it to exactly fill `target`; or, of that, `parts` at least: no other blocks are read. One that goes on
+    /// where another one begins is refused.
+    pub fn decompress(
+        mut self,
+        target: &mut [u8],
+        parts: Option<&Parts>,
+        decoders: &mut Decoders,
+        read: &impl Fill,
+    ) -> Outcome {
+        if target.len() != self.nbytes {
+            return Err(format!("room for {} bytes, expected {}", target.len(), self.nbytes).into());
+        }
+        if target.is_empty() {
+            return Ok(());
+        }
+        if self.header.flags & STORED != 0 {
+            // the header says that `nbytes` bytes follow it
+            let all = [0..self.nbytes];
+            let parts = parts.map_or(&all[..], Parts::ranges);
+            return parts
+                .iter()
+                .try_for_each(|part| read(&mut target[part.clone()], part.start + OVERHEAD..part.end + OVERHEAD));
+        }
+        if self.header.version != 1 {
+            return Err("the blosc header names an unknown version of a compressor".into());
+        }
+        let format = Format::of_flags(self.header.flags).ok_or("the blosc header names an unknown compressor")?;
+        // the header says that there is room for this
+        let end = OVERHEAD + 4 * self.nbytes.div_ceil(self.header.blocksize);
+        let known = self.beginning.len();
+        if known < end {
+            self.beginning.resize(end, 0);
+            read(&mut self.beginning[known..], known..end)?;
+        }
+        let (table, length) = (&self.beginning[..end], self.length);
+        let mut starts: Vec<usize> = (OVERHEAD..end).step_by(4).filter_map(|at| word(table, at)).collect();
+        starts.sort_unstable();
+        each_block(&self.header, target, parts, decoders, |(i, block, part), stored, decoders| {
+            let start = word(table, OVERHEAD + 4 * i).ok_or("a blosc table ends too early")?;
+            let stop = starts.get(starts.partition_point(|&each| each <= start)).copied().unwrap_or(length);
+            if start < end || start >= stop || stop > length {
+                return Err("a blosc block begins outside of the buffer".into());
+            }
+            let stored = stored.take(stop - start)?;
+            read(stored, start..stop)?;
+            decompress_block(stored, 0, format, &self.header, block, part, decoders)
+        })
+    }
+}
+
+/// Decompress the block whose streams begin at `position` of `data`: what is needed of it at least.
 fn decompress_block(
     data: &[u8],
     mut position: usize,
     format: Format,
     header: &Header,
     block: &mut [u8],
-    (needed, parts): (Range<usize>, Option<(&Parts, Range<usize>)>),
+    (needed, parts): Needed,
     decoders: &mut Decoders,
 ) -> Outcome {
     let size = block.len();
@@ -264,8 +319,13 @@ pub fn bound(nbytes: usize) -> Outcome<usize> {
 
 /// Append one buffer to `target`, which has room for it.
 pub fn compress(content: &[u8], parameters: &Parameters, target: &mut Vec<u8>) -> Outcome {
+    compress_into(content, parameters, target, bound(content.len())?)
+}
+
+/// As `compress`, a buffer of `most` bytes at most.
+fn compress_into(content: &[u8], parameters: &Parameters, target: &mut Vec<u8>, most: usize) -> Outcome {
     let room = target.spare_capacity_mut();
-    let size = bound(content.len())?.min(room.len());
+    let size = most.min(room.len());
     // SAFETY: pointers and lengths are those of two slices, of which `room` is borrowed mutably, and `cname` ends in
     // NUL; nobody else changes `content` (it is a copy: see `encode`). The `_ctx` functions with one thread share no
     // state.
@@ -293,8 +353,103 @@ pub fn compress(content: &[u8], parameters: &Parameters, target: &mut Vec<u8>) -
     }
 }
 
+/// As `compress`, where threads of a crew that have nothing else to do take part in the work of a large chunk: each
+/// compresses some of its blocks as a buffer of their own, of which one is made.
+pub fn compress_shared(
+    content: &[u8],
+    parameters: &Parameters,
+    target: &mut Vec<u8>,
+    crew: &Option<Arc<Crew>>,
+) -> Outcome {
+    let can_be_shared = content.len() >= WORTH_SHARING && parameters.clevel > 0;
+    let Some(crew) = crew.as_ref().filter(|_| can_be_shared) else { return compress(content, parameters, target) };
+    let blocksize = parameters.size_of_blocks(content.len());
+    let unit = WORTH_A_UNIT.next_multiple_of(blocksize);
+    if content.len() <= unit {
+        return compress(content, parameters, target);
+    }
+    let units: Vec<Mutex<(&[u8], Vec<u8>)>> =
+        content.chunks(unit).map(|bytes| Mutex::new((bytes, Vec::new()))).collect();
+    let one = |(): &mut (), number: usize| {
+        let (content, compressed) = &mut *units[number].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let size = content.len() + OVERHEAD + content.len().div_ceil(blocksize) * (4 + 4 * MAX_SPLITS);
+        compressed.try_reserve_exact(size).map_err(|_| Reason::NoMemory(size))?;
+        compress_into(content, parameters, compressed, size)
+    };
+    crew.share(units.len(), || (), one, |()| ())?;
+    let units: Vec<_> =
+        units.into_iter().map(|unit| unit.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())).collect();
+    match join(content.len(), blocksize, &units, bound(content.len())?) {
+        Some(joined) => target.extend_from_slice(&joined),
+        None => return compress(content, parameters, target),
+    }
+    Ok(())
+}
+
+/// One buffer of `nbytes` decoded bytes, of buffers that have some of its blocks each; `None` if it would have more than
+/// `most` bytes, or blocks are not what they were to be.
+fn join(nbytes: usize, blocksize: usize, units: &[(&[u8], Vec<u8>)], most: usize) -> Option<Vec<u8>> {
+    let table = 4 * nbytes.div_ceil(blocksize);
+    let mut size = OVERHEAD + table;
+    for (content, compressed) in units {
+        let header = Header::read(compressed, content.len()).ok()?;
+        if header.flags & STORED != 0 || header.blocksize != blocksize {
+            return None;
+        }
+        size += compressed.len() - OVERHEAD - 4 * content.len().div_ceil(blocksize);
+    }
+    if size > most {
+        return None;
+    }
+    let field = |value: usize| u32::try_from(value).map(u32::to_le_bytes).ok();
+    let mut joined = Vec::with_capacity(size);
+    joined.extend_from_slice(&units.first()?.1[..4]);
+    [nbytes, blocksize, size].into_iter().try_for_each(|value| field(value).map(|field| joined.extend(field)))?;
+    let mut begin = OVERHEAD + table;
+    for (content, compressed) in units {
+        let end = OVERHEAD + 4 * content.len().div_ceil(blocksize);
+        for at in (OVERHEAD..end).step_by(4) {
+            joined.extend(field(word(compressed, at)?.checked_sub(end)? + begin)?);
+        }
+        begin += compressed.len() - end;
+    }
+    for (content, compressed) in units {
+        joined.extend_from_slice(&compressed[OVERHEAD + 4 * content.len().div_ceil(blocksize)..]);
+    }
+    (joined.len() == size).then_some(joined)
+}
+
+impl Parameters {
+    /// Of how many bytes c-blosc makes the blocks of a buffer of `nbytes`, at least `WORTH_SHARING`, that is compressed.
+    fn size_of_blocks(&self, nbytes: usize) -> usize {
+        let name = self.cname.to_bytes();
+        let typesize = if self.typesize > 255 { 1 } else { self.typesize };
+        let slow = matches!(name, b"lz4hc" | b"zlib" | b"zstd");
+        let mut size = match (self.blocksize, self.clevel) {
+            (0, 1) => 16 * 1024,
+            (0, 2) => 32 * 1024,
+            (0, 3) => 64 * 1024,
+            (0, 4 | 5) => 128 * 1024,
+            (0, 9) if slow => 512 * 1024,
+            (0, _) => 256 * 1024,
+            (given, _) => given.clamp(MIN_SPLIT, MAX_BLOCK),
+        };
+        if self.blocksize == 0 && slow {
+            size *= 2;
+        }
+        if name != b"zstd" && typesize <= MAX_SPLITS && size / typesize >= MIN_SPLIT {
+            size = (size.min(256 * 1024) * typesize).clamp(64 * 1024, 1024 * 1024);
+        }
+        size = size.min(nbytes);
+        if size > typesize { size / typesize * typesize } else { size }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
     use super::*;
 
     fn noise(nbytes: usize) -> Vec<u8> {
@@ -387,17 +542,18 @@ mod tests {
                 let mut parts = Parts::default();
                 parts.push(start..start + 5, 0);
                 parts.push(start + 9..start + 10, 0);
-                let (mut target, mut known, mut count) = (vec![0; content.len()], vec![0xa5; data.len()], 0);
-                let mut read = |into: &mut [u8], range: Range<usize>| {
-                    into[range.clone()].copy_from_slice(&data[range.clone()]);
-                    count += range.len();
+                let (mut target, count) = (vec![0; content.len()], AtomicUsize::new(0));
+                let read = |into: &mut [u8], range: Range<usize>| {
+                    count.fetch_add(range.len(), Ordering::Relaxed);
+                    into.copy_from_slice(&data[range]);
                     Ok(())
                 };
-                let header = read_header(&mut known, content.len(), &mut read).unwrap();
-                decompress_read((&mut known, &header), &mut target, &parts, &mut decoders, &mut read).unwrap();
+                let unread = Unread::open(data.len(), content.len(), &read).unwrap();
+                unread.decompress(&mut target, Some(&parts), &mut decoders, &read).unwrap();
                 for part in parts.ranges() {
                     assert!(target[part.clone()] == content[part.clone()], "{shuffle} {blocksize} {start}");
                 }
+                let count = count.into_inner();
                 assert!(count < data.len() / 2, "{count} of {}", data.len());
             }
             // blocks that begin elsewhere than they do, or go on where others begin
@@ -407,15 +563,14 @@ mod tests {
                 for value in [0, 1, 0x7f, 0xff] {
                     let mut damaged = data.clone();
                     damaged[at] = value;
-                    let (mut target, mut known) = (vec![0; content.len()], vec![0xa5; data.len()]);
-                    let mut read = |into: &mut [u8], range: Range<usize>| {
-                        into[range.clone()].copy_from_slice(&damaged[range]);
+                    let mut target = vec![0; content.len()];
+                    let read = |into: &mut [u8], range: Range<usize>| {
+                        into.copy_from_slice(&damaged[range]);
                         Ok(())
                     };
                     let mut whole = vec![0; content.len()];
-                    let done = read_header(&mut known, content.len(), &mut read).and_then(|header| {
-                        decompress_read((&mut known, &header), &mut target, &parts, &mut decoders, &mut read)
-                    });
+                    let done = Unread::open(data.len(), content.len(), &read)
+                        .and_then(|unread| unread.decompress(&mut target, Some(&parts), &mut decoders, &read));
                     if done.is_ok() {
                         decompress(&damaged, &mut whole, Some(&parts), &mut decoders).unwrap();
                         let part = parts.ranges()[0].clone();
@@ -423,6 +578,91 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn threads_share_the_compression_of_a_chunk() {
+        let crew = Arc::new(Crew::new(3));
+        let mut random = 1u64;
+        let even: Vec<u8> = (0..1_200_001u32).map(|i| (i / 700 * (i % 5)) as u8).collect();
+        let incompressible: Vec<u8> = (0..600_000)
+            .map(|_| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (random >> 56) as u8
+            })
+            .collect();
+        thread::scope(|scope| {
+            (0..2).for_each(|_| drop(scope.spawn(|| crew.help())));
+            let filters =
+                [(1, 1, 0), (2, 1, 0), (3, 2, 0), (8, 1, 0), (17, 1, 0), (300, 0, 0), (4, 1, 10_000), (2, 2, 77)];
+            let levels = [0, 1, 2, 3, 4, 5, 6, 9];
+            for (number, cname) in ["lz4", "lz4hc", "blosclz", "zstd", "zlib"].into_iter().enumerate() {
+                for (i, (typesize, shuffle, blocksize)) in filters.into_iter().enumerate() {
+                    for clevel in [levels[(i + number) % 8], levels[(i + 3 * number + 4) % 8]] {
+                        let cname = CString::new(cname).unwrap();
+                        let parameters = Parameters { cname, clevel, shuffle, typesize, blocksize };
+                        for content in [&even[..600_001], &even, &incompressible] {
+                            let (mut alone, mut together) = (Vec::new(), Vec::new());
+                            for target in [&mut alone, &mut together] {
+                                target.reserve(bound(content.len()).unwrap());
+                            }
+                            compress(content, &parameters, &mut alone).unwrap();
+                            compress_shared(content, &parameters, &mut together, &Some(crew.clone())).unwrap();
+                            assert!(alone == together, "{parameters:?} {}", content.len());
+                            if clevel > 0 {
+                                let header = Header::read(&alone, content.len()).unwrap();
+                                assert_eq!(header.blocksize, parameters.size_of_blocks(content.len()));
+                            }
+                        }
+                    }
+                }
+            }
+            crew.help();
+        });
+    }
+
+    #[test]
+    fn threads_share_the_blocks_of_a_chunk() {
+        let content = noise(3_000_001);
+        for (shuffle, cname) in [(1, "lz4"), (2, "zstd"), (0, "blosclz")] {
+            let cname = CString::new(cname).unwrap();
+            let parameters = Parameters { cname, clevel: 5, shuffle, typesize: 4, blocksize: 0 };
+            let mut data = Vec::with_capacity(bound(content.len()).unwrap());
+            compress(&content, &parameters, &mut data).unwrap();
+            let mut damaged = data.clone();
+            damaged[OVERHEAD + 4 * 3 + 3] = 0x7f; // the place of the fourth block
+            let mut parts = Parts::default();
+            (0..30).for_each(|number| parts.push(number * 100_000 + 7..number * 100_000 + 900, 0));
+            let crew = Arc::new(Crew::new(3));
+            thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| crew.help());
+                }
+                let mut decoders = Decoders { crew: Some(crew.clone()), ..Decoders::default() };
+                let mut target = vec![0; content.len()];
+                decompress(&data, &mut target, None, &mut decoders).unwrap();
+                assert!(target == content);
+                let mut target = vec![0; content.len()];
+                decompress(&data, &mut target, Some(&parts), &mut decoders).unwrap();
+                assert!(parts.ranges().iter().all(|part| target[part.clone()] == content[part.clone()]));
+                let read = |into: &mut [u8], range: Range<usize>| {
+                    into.copy_from_slice(&data[range]);
+                    Ok(())
+                };
+                for parts in [None, Some(&parts)] {
+                    let mut target = vec![0; content.len()];
+                    let unread = Unread::open(data.len(), content.len(), &read).unwrap();
+                    unread.decompress(&mut target, parts, &mut decoders, &read).unwrap();
+                    let all = [0..content.len()];
+                    let asked = parts.map_or(&all[..], Parts::ranges);
+                    assert!(asked.iter().all(|part| target[part.clone()] == content[part.clone()]));
+                }
+                let alone = decompress(&damaged, &mut vec![0; content.len()], None, &mut Decoders::default());
+                assert!(alone.is_err());
+                assert_eq!(decompress(&damaged, &mut vec![0; content.len()], None, &mut decoders), alone);
+                crew.help();
+            });
         }
     }
 

@@ -1,32 +1,27 @@
-//! What compressors need again and again. One for each thread; the calling thread keeps it from call to call, too.
+//! What compressors need again and again. One for each thread.
 
-use std::cell::RefCell;
+use std::sync::Arc;
 
+use crate::crew::Crew;
 use crate::steps::{gzip, zstd};
 
 #[derive(Default)]
 pub struct Encoders {
     pub zstd: zstd::Encoder,
     pub gzip: gzip::Deflater,
-}
-
-/// Bytes of a compressor's memory that are kept from call to call.
-const KEPT: usize = 1 << 22;
-
-thread_local! {
-    static OF_THREAD: RefCell<Option<Encoders>> = const { RefCell::new(None) };
+    /// Who takes part in the work of large chunks.
+    pub crew: Option<Arc<Crew>>,
 }
 
 impl Encoders {
-    /// What this thread has kept, or something new.
-    pub fn kept() -> Self {
-        OF_THREAD.with(|kept| kept.borrow_mut().take()).unwrap_or_default()
+    /// Let go of what takes more than `most` bytes.
+    pub fn shrink(&mut self, most: usize) {
+        self.zstd.shrink(most);
+        self.gzip.shrink(most);
     }
 
-    /// Keep this for the next call.
-    pub fn keep(mut self) {
-        self.zstd.shrink(KEPT);
-        self.gzip.shrink();
-        OF_THREAD.with(|kept| *kept.borrow_mut() = Some(self));
+    /// Bytes of memory that this has, about.
+    pub fn nbytes(&self) -> usize {
+        self.zstd.nbytes() + self.gzip.nbytes()
     }
 }

@@ -145,15 +145,23 @@ pub struct Deflater(Option<(i32, NonNull<sys::libdeflate_compressor>)>);
 // SAFETY: as for `Inflater`.
 unsafe impl Send for Deflater {}
 
-/// From this level on libdeflate takes megabytes.
+/// From this level on libdeflate takes megabytes ...
 const LARGE_LEVEL: i32 = 10;
+const LARGE: usize = 9 << 20;
+/// ... and below a part of one.
+const SMALL: usize = 1 << 19;
 
 impl Deflater {
-    /// Let go of what takes megabytes.
-    pub fn shrink(&mut self) {
-        if self.0.is_some_and(|(level, _)| level >= LARGE_LEVEL) {
+    /// Let go of what takes more than `most` bytes.
+    pub fn shrink(&mut self, most: usize) {
+        if self.nbytes() > most {
             self.free();
         }
+    }
+
+    /// Bytes of memory that this has, about.
+    pub fn nbytes(&self) -> usize {
+        self.0.map_or(0, |(level, _)| if level >= LARGE_LEVEL { LARGE } else { SMALL })
     }
 
     /// Append one gzip member to `target`, which has room for it.

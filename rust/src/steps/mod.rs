@@ -10,8 +10,10 @@ pub mod zstd;
 pub mod zstd_frames;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::Outcome;
+use crate::crew::Crew;
 use crate::parts::Parts;
 use crate::scratch::Scratch;
 use crate::sources;
@@ -44,6 +46,10 @@ pub struct Decoders {
     pub gzip: gzip::Inflater,
     /// A block before its bytes are put back in order.
     pub block: Scratch,
+    /// The encoded bytes of a block that is read by itself.
+    pub stored: Scratch,
+    /// Who takes part in the work of large chunks.
+    pub crew: Option<Arc<Crew>>,
 }
 
 impl Steps {
@@ -104,6 +110,11 @@ impl Steps {
             None if self.outer_sums > 0 => Some(sources::WORTH_OWN_READ),
             None => Some(sources::WORTH_PARTS_READ),
         }
+    }
+
+    /// Whether threads can share chunks of `nbytes`, and that is worth it.
+    pub fn can_be_shared(&self, nbytes: usize) -> bool {
+        matches!(self.compressor, Some(Compressor::Blosc(_))) && nbytes >= blosc::WORTH_SHARING
     }
 
     /// How many bytes are copied, or decoded by lz4, in the time in which one is decoded, and in which one is encoded.
@@ -190,7 +201,7 @@ impl Steps {
             None => target.extend_from_slice(content),
             Some(Compressor::Gzip { level }) => encoders.gzip.compress(content, *level, target)?,
             Some(Compressor::Zstd { level, checksum }) => encoders.zstd.compress(content, *level, *checksum, target)?,
-            Some(Compressor::Blosc(parameters)) => blosc::compress(content, parameters, target)?,
+            Some(Compressor::Blosc(parameters)) => blosc::compress_shared(content, parameters, target, &encoders.crew)?,
         }
         for _ in 0..self.outer_sums {
             let sum = sum::crc32c(0, &target[start..]).to_le_bytes();

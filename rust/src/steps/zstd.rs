@@ -104,9 +104,13 @@ pub struct Encoder(Option<(i32, bool, CCtx<'static>)>);
 impl Encoder {
     /// Let go of what takes more than `most` bytes.
     pub fn shrink(&mut self, most: usize) {
-        if self.0.as_ref().is_some_and(|(_, _, context)| context.sizeof() > most) {
+        if self.nbytes() > most {
             self.0 = None;
         }
+    }
+
+    pub fn nbytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |(_, _, context)| context.sizeof())
     }
 
     /// Append one frame to `target`, which has room for it.

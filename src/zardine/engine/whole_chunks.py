@@ -58,8 +58,8 @@ def put_whole_chunks(
     return _others(handle, plan, values.view(f"V{values.dtype.itemsize}"), settled)
 
 
-def _one_by_one(handle: ArrayHandle, count: int) -> bool:
-    """Whether ``count`` shards are better made one after the other, each by all threads, than one by a thread."""
+def _few_at_a_time(handle: ArrayHandle, count: int) -> bool:
+    """Whether ``count`` shards are better made a few at a time, each by several threads, than each by a thread."""
     threads = thread_count()
     return count < threads or handle.layout.object_nbytes > window_bytes() // (2 * threads)
 
@@ -124,7 +124,7 @@ def _put(
             threads=thread_count(),
             files=files,
             shard=form,
-            one_by_one=shard is not None and _one_by_one(handle, len(wanted)),
+            few_at_a_time=shard is not None and _few_at_a_time(handle, len(wanted)),
         )
     return [part for part, put in zip(parts, puts, strict=True) if put != _DONE]
 
