@@ -1,18 +1,21 @@
 //! The threads of one call, of which those that have no jobs left take part in a job of another one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::Outcome;
 use crate::workers::Failures;
 
 /// The threads of a call.
+#[derive(Default)]
 pub struct Crew {
     state: Mutex<State>,
     changed: Condvar,
+    all_taken: AtomicBool,
 }
 
+#[derive(Default)]
 struct State {
     /// Threads that have jobs of their own, and may come to share one.
     busy: usize,
@@ -62,9 +65,19 @@ impl Units {
 }
 
 impl Crew {
-    /// Of so many threads, each of which is to call `help` once it has no jobs left.
-    pub fn new(threads: usize) -> Self {
-        Crew { state: Mutex::new(State { busy: threads, open: Vec::new() }), changed: Condvar::new() }
+    /// A thread of the crew calls this before it begins with its jobs, and `help` once it has none left.
+    pub fn come(&self) {
+        self.lock().busy += 1;
+    }
+
+    /// The jobs that are left are all taken on.
+    pub fn note_all_taken(&self) {
+        self.all_taken.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there will soon be threads that have nothing else to do.
+    pub fn has_hands(&self) -> bool {
+        self.all_taken.load(Ordering::Relaxed)
     }
 
     /// Do all units of a job, with whoever has nothing else to do. Each thread that takes part has a state, which `start`
@@ -124,11 +137,6 @@ impl Crew {
         }
     }
 
-    /// A thread that was to be is not there.
-    pub fn without_one(&self) {
-        self.lock().busy -= 1;
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -164,7 +172,8 @@ mod tests {
 
     /// What becomes of jobs of so many units each, by threads that have one job each, or none.
     fn outcomes(jobs: &[usize], threads: usize, unit: &(dyn Fn(usize, usize) -> Outcome + Sync)) -> Vec<Outcome> {
-        let crew = Crew::new(threads);
+        let crew = Crew::default();
+        (0..threads).for_each(|_| crew.come());
         let found = Mutex::new(vec![Ok(()); jobs.len()]);
         thread::scope(|scope| {
             for number in 0..threads {

@@ -32,6 +32,7 @@ pub mod parts;
 pub mod path_form;
 pub mod pipeline;
 pub mod points;
+pub mod pool;
 pub mod read_space;
 pub mod readable;
 pub mod reason;

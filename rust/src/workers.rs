@@ -1,13 +1,12 @@
-//! Threads for one call: the calling one works too, and no thread outlives the call (so `fork` is safe).
+//! Threads for one call, the calling one among them.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread;
 
 use crate::crew::Crew;
-use crate::{Failure, Outcome, Reason};
+use crate::{Failure, Outcome, Reason, pool};
 
 /// Bytes that are worth another thread.
 const THREAD_BYTES: usize = 512 * 1024;
@@ -48,7 +47,7 @@ impl Batches {
     pub fn shared(mut self) -> Self {
         if self.sharing > 1 {
             self.threads = self.sharing;
-            self.crew = Some(Arc::new(Crew::new(self.sharing)));
+            self.crew = Some(Arc::default());
         }
         self
     }
@@ -78,11 +77,19 @@ impl Batches {
         let next = AtomicUsize::new(0);
         let states = Mutex::new(Vec::new());
         let one = || {
+            if let Some(crew) = &self.crew {
+                crew.come();
+            }
             let mut state = start();
             loop {
                 let batch = next.fetch_add(1, Ordering::Relaxed);
                 if batch + 1 >= self.bounds.len() {
                     break;
+                }
+                if let Some(crew) = &self.crew
+                    && batch + 2 == self.bounds.len()
+                {
+                    crew.note_all_taken();
                 }
                 work(&mut state, self.bounds[batch]..self.bounds[batch + 1]);
             }
@@ -91,16 +98,7 @@ impl Batches {
             }
             states.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(state);
         };
-        thread::scope(|scope| {
-            for _ in 1..self.threads {
-                // without another thread the work is done by the others
-                let spawned = thread::Builder::new().spawn_scoped(scope, one);
-                if let (Err(_), Some(crew)) = (spawned, &self.crew) {
-                    crew.without_one();
-                }
-            }
-            one();
-        });
+        pool::together(self.threads - 1, &one);
         states.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

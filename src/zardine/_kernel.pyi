@@ -349,5 +349,8 @@ def remove_files(files: Sequence[tuple[int, bytes]], threads: int) -> list[tuple
 def crc32c(data: Buffer, value: int = 0) -> int:
     """The CRC32C checksum of what gave ``value`` so far, followed by the C-contiguous ``data``."""
 
+def retire_threads() -> None:
+    """End the threads that wait for work from call to call. They are made again where they are needed."""
+
 def version() -> str:
     """The version of the kernel; ``+debug`` follows if it was built with overflow checks and debug assertions."""

@@ -26,6 +26,9 @@ else:
         _missing = f"it cannot be loaded: {error}"
 
 
+if KERNEL is not None and hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=KERNEL.retire_threads)  # so that Python counts no threads that the program does not know
+
 __kernel__: str | None = None if KERNEL is None else str(KERNEL.version())
 """Version of the native kernel in use; ``None`` where it is not built, or turned off by ``ZARDINE_KERNEL=0``."""
 

@@ -105,8 +105,9 @@ def test_shards_have_the_bytes_that_they_have_one_by_one(
     d[20:30, 26:] = 0  # and one shard
     d[30:35] = 0
     create(tmp_path / "a", **options)[...] = d
-    with zardine.config.set({"window_bytes": 2**10}):  # by all threads
-        create(tmp_path / "b", **options)[...] = d
+    for threads, name in ((2, "b"), (8, "d")):  # one by all threads; several at a time
+        with zardine.config.set({"window_bytes": 2**10, "threads": threads}):
+            create(tmp_path / name, **options)[...] = d
     assert sets == []
     with zardine.config.set({"window_bytes": 16}):
         create(tmp_path / "c", **options)[...] = d
@@ -115,6 +116,7 @@ def test_shards_have_the_bytes_that_they_have_one_by_one(
     for name in files(tmp_path / "a"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
         assert (tmp_path / "b" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
+        assert (tmp_path / "d" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
     np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], d)
 
 

@@ -10,6 +10,7 @@ mod pipeline_class;
 
 use pyo3::prelude::*;
 
+use crate::pool;
 use crate::steps::sum;
 
 #[pyfunction]
@@ -25,6 +26,11 @@ fn crc32c(py: Python<'_>, data: &Bound<'_, PyAny>, value: u32) -> PyResult<u32> 
         });
         sum
     }))
+}
+
+#[pyfunction]
+fn retire_threads(py: Python<'_>) {
+    py.detach(pool::retire);
 }
 
 #[pyfunction]
@@ -53,5 +59,6 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::read_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_named_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::remove_files, module)?)?;
+    module.add_function(wrap_pyfunction!(retire_threads, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

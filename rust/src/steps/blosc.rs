@@ -5,15 +5,15 @@
 
 use std::ffi::{CString, c_int};
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use crate::crew::Crew;
+use crate::Outcome;
 use crate::parts::Parts;
 use crate::read_space::ReadSpace;
 use crate::scratch::Scratch;
 use crate::steps::blosc_streams::{Format, decompress_stream};
+use crate::steps::encoders::Encoders;
 use crate::steps::{Decoders, shuffle};
-use crate::{Outcome, Reason};
 
 #[derive(Debug)]
 pub struct Parameters {
@@ -146,7 +146,8 @@ fn each_block(
         decode((i, block, (needed, parts.map(|parts| (parts, range)))), stored, decoders)
     };
     let mut blocks = target.chunks_mut(header.blocksize);
-    let Some(crew) = decoders.crew.clone().filter(|_| size >= WORTH_SHARING && blocks.len() > 1) else {
+    let Some(crew) = decoders.crew.clone().filter(|crew| size >= WORTH_SHARING && blocks.len() > 1 && crew.has_hands())
+    else {
         let mut stored = std::mem::take(&mut decoders.stored);
         let outcome = blocks.enumerate().try_for_each(|(i, block)| one(i, block, &mut stored, decoders));
         decoders.stored = stored;
@@ -197,11 +198,12 @@ impl Unread {
         }
         if self.header.flags & STORED != 0 {
             // the header says that `nbytes` bytes follow it
-            let all = [0..self.nbytes];
-            let parts = parts.map_or(&all[..], Parts::ranges);
-            return parts
-                .iter()
-                .try_for_each(|part| read(&mut target[part.clone()], part.start + OVERHEAD..part.end + OVERHEAD));
+            let mut copy =
+                |part: Range<usize>| read(&mut target[part.clone()], part.start + OVERHEAD..part.end + OVERHEAD);
+            return match parts {
+                None => copy(0..self.nbytes),
+                Some(parts) => parts.ranges().iter().cloned().try_for_each(copy),
+            };
         }
         if self.header.version != 1 {
             return Err("the blosc header names an unknown version of a compressor".into());
@@ -319,16 +321,29 @@ pub fn bound(nbytes: usize) -> Outcome<usize> {
 
 /// Append one buffer to `target`, which has room for it.
 pub fn compress(content: &[u8], parameters: &Parameters, target: &mut Vec<u8>) -> Outcome {
-    compress_into(content, parameters, target, bound(content.len())?)
+    let room = target.spare_capacity_mut();
+    let size = bound(content.len())?.min(room.len());
+    // SAFETY: `room` has `size` bytes, which may be written, and is borrowed mutably.
+    let written = unsafe { compress_to(content, parameters, room.as_mut_ptr().cast(), size) }?;
+    // SAFETY: c-blosc has written the first `written` bytes of the spare capacity, which has as many.
+    unsafe { target.set_len(target.len() + written) };
+    Ok(())
 }
 
-/// As `compress`, a buffer of `most` bytes at most.
-fn compress_into(content: &[u8], parameters: &Parameters, target: &mut Vec<u8>, most: usize) -> Outcome {
-    let room = target.spare_capacity_mut();
-    let size = most.min(room.len());
-    // SAFETY: pointers and lengths are those of two slices, of which `room` is borrowed mutably, and `cname` ends in
-    // NUL; nobody else changes `content` (it is a copy: see `encode`). The `_ctx` functions with one thread share no
-    // state.
+/// Write one buffer to the beginning of `target`; how many bytes it has.
+fn compress_into(content: &[u8], parameters: &Parameters, target: &mut [u8]) -> Outcome<usize> {
+    // SAFETY: pointer and length are those of a slice that is borrowed mutably.
+    unsafe { compress_to(content, parameters, target.as_mut_ptr(), target.len()) }
+}
+
+/// Write one buffer of `most` bytes at most to `target`; how many bytes it has.
+///
+/// # Safety
+///
+/// `most` bytes at `target` can be written, and are used by nobody else.
+unsafe fn compress_to(content: &[u8], parameters: &Parameters, target: *mut u8, most: usize) -> Outcome<usize> {
+    // SAFETY: `content` is a slice, the caller promises as much of `target`, and `cname` ends in NUL; nobody else changes
+    // `content` (it is a copy: see `encode`). The `_ctx` functions with one thread share no state.
     let written = unsafe {
         blosc_src::blosc_compress_ctx(
             parameters.clevel,
@@ -336,19 +351,15 @@ fn compress_into(content: &[u8], parameters: &Parameters, target: &mut Vec<u8>, 
             parameters.typesize,
             content.len(),
             content.as_ptr().cast(),
-            room.as_mut_ptr().cast(),
-            size,
+            target.cast(),
+            most,
             parameters.cname.as_ptr(),
             parameters.blocksize,
             1,
         )
     };
     match usize::try_from(written) {
-        Ok(written) if 0 < written && written <= size => {
-            // SAFETY: c-blosc has written the first `written` bytes of the spare capacity, which has as many.
-            unsafe { target.set_len(target.len() + written) };
-            Ok(())
-        }
+        Ok(written) if 0 < written && written <= most => Ok(written),
         _ => Err(format!("blosc failed ({written})").into()),
     }
 }
@@ -359,26 +370,28 @@ pub fn compress_shared(
     content: &[u8],
     parameters: &Parameters,
     target: &mut Vec<u8>,
-    crew: &Option<Arc<Crew>>,
+    Encoders { crew, slots, .. }: &mut Encoders,
 ) -> Outcome {
     let can_be_shared = content.len() >= WORTH_SHARING && parameters.clevel > 0;
-    let Some(crew) = crew.as_ref().filter(|_| can_be_shared) else { return compress(content, parameters, target) };
+    let Some(crew) = crew.as_ref().filter(|crew| can_be_shared && crew.has_hands()) else {
+        return compress(content, parameters, target);
+    };
     let blocksize = parameters.size_of_blocks(content.len());
     let unit = WORTH_A_UNIT.next_multiple_of(blocksize);
     if content.len() <= unit {
         return compress(content, parameters, target);
     }
-    let units: Vec<Mutex<(&[u8], Vec<u8>)>> =
-        content.chunks(unit).map(|bytes| Mutex::new((bytes, Vec::new()))).collect();
+    let room = unit + OVERHEAD + unit.div_ceil(blocksize) * (4 + 4 * MAX_SPLITS);
+    let slots = slots.take(content.len().div_ceil(unit) * room)?.chunks_mut(room);
+    let units: Vec<_> = content.chunks(unit).zip(slots).map(|(bytes, slot)| Mutex::new((bytes, slot, 0))).collect();
     let one = |(): &mut (), number: usize| {
-        let (content, compressed) = &mut *units[number].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let size = content.len() + OVERHEAD + content.len().div_ceil(blocksize) * (4 + 4 * MAX_SPLITS);
-        compressed.try_reserve_exact(size).map_err(|_| Reason::NoMemory(size))?;
-        compress_into(content, parameters, compressed, size)
+        let (content, slot, size) = &mut *units[number].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *size = compress_into(content, parameters, slot)?;
+        Ok(())
     };
     crew.share(units.len(), || (), one, |()| ())?;
-    let units: Vec<_> =
-        units.into_iter().map(|unit| unit.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())).collect();
+    let units = units.into_iter().map(|unit| unit.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()));
+    let units: Vec<(&[u8], &[u8])> = units.map(|(bytes, slot, size)| (bytes, &slot[..size])).collect();
     match join(content.len(), blocksize, &units, bound(content.len())?) {
         Some(joined) => target.extend_from_slice(&joined),
         None => return compress(content, parameters, target),
@@ -388,7 +401,7 @@ pub fn compress_shared(
 
 /// One buffer of `nbytes` decoded bytes, of buffers that have some of its blocks each; `None` if it would have more than
 /// `most` bytes, or blocks are not what they were to be.
-fn join(nbytes: usize, blocksize: usize, units: &[(&[u8], Vec<u8>)], most: usize) -> Option<Vec<u8>> {
+fn join(nbytes: usize, blocksize: usize, units: &[(&[u8], &[u8])], most: usize) -> Option<Vec<u8>> {
     let table = 4 * nbytes.div_ceil(blocksize);
     let mut size = OVERHEAD + table;
     for (content, compressed) in units {
@@ -447,10 +460,12 @@ impl Parameters {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
     use super::*;
+    use crate::crew::Crew;
 
     fn noise(nbytes: usize) -> Vec<u8> {
         let mut state = 1u32;
@@ -583,8 +598,11 @@ mod tests {
 
     #[test]
     fn threads_share_the_compression_of_a_chunk() {
-        let crew = Arc::new(Crew::new(3));
+        let crew = Arc::new(Crew::default());
+        (0..3).for_each(|_| crew.come());
+        crew.note_all_taken();
         let mut random = 1u64;
+        let mut encoders = Encoders { crew: Some(crew.clone()), ..Encoders::default() };
         let even: Vec<u8> = (0..1_200_001u32).map(|i| (i / 700 * (i % 5)) as u8).collect();
         let incompressible: Vec<u8> = (0..600_000)
             .map(|_| {
@@ -608,7 +626,7 @@ mod tests {
                                 target.reserve(bound(content.len()).unwrap());
                             }
                             compress(content, &parameters, &mut alone).unwrap();
-                            compress_shared(content, &parameters, &mut together, &Some(crew.clone())).unwrap();
+                            compress_shared(content, &parameters, &mut together, &mut encoders).unwrap();
                             assert!(alone == together, "{parameters:?} {}", content.len());
                             if clevel > 0 {
                                 let header = Header::read(&alone, content.len()).unwrap();
@@ -634,7 +652,9 @@ mod tests {
             damaged[OVERHEAD + 4 * 3 + 3] = 0x7f; // the place of the fourth block
             let mut parts = Parts::default();
             (0..30).for_each(|number| parts.push(number * 100_000 + 7..number * 100_000 + 900, 0));
-            let crew = Arc::new(Crew::new(3));
+            let crew = Arc::new(Crew::default());
+            (0..3).for_each(|_| crew.come());
+            crew.note_all_taken();
             thread::scope(|scope| {
                 for _ in 0..2 {
                     scope.spawn(|| crew.help());
@@ -654,9 +674,12 @@ mod tests {
                     let mut target = vec![0; content.len()];
                     let unread = Unread::open(data.len(), content.len(), &read).unwrap();
                     unread.decompress(&mut target, parts, &mut decoders, &read).unwrap();
-                    let all = [0..content.len()];
-                    let asked = parts.map_or(&all[..], Parts::ranges);
-                    assert!(asked.iter().all(|part| target[part.clone()] == content[part.clone()]));
+                    match parts {
+                        None => assert!(target == content),
+                        Some(parts) => {
+                            assert!(parts.ranges().iter().all(|part| target[part.clone()] == content[part.clone()]));
+                        }
+                    }
                 }
                 let alone = decompress(&damaged, &mut vec![0; content.len()], None, &mut Decoders::default());
                 assert!(alone.is_err());

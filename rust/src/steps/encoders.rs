@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use crate::crew::Crew;
+use crate::scratch::Scratch;
 use crate::steps::{gzip, zstd};
 
 #[derive(Default)]
 pub struct Encoders {
     pub zstd: zstd::Encoder,
     pub gzip: gzip::Deflater,
+    /// What threads make of the blocks of a large chunk, before it is put together.
+    pub slots: Scratch,
     /// Who takes part in the work of large chunks.
     pub crew: Option<Arc<Crew>>,
 }
@@ -18,10 +21,11 @@ impl Encoders {
     pub fn shrink(&mut self, most: usize) {
         self.zstd.shrink(most);
         self.gzip.shrink(most);
+        self.slots.shrink(most);
     }
 
     /// Bytes of memory that this has, about.
     pub fn nbytes(&self) -> usize {
-        self.zstd.nbytes() + self.gzip.nbytes()
+        self.zstd.nbytes() + self.gzip.nbytes() + self.slots.capacity()
     }
 }

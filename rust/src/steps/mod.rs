@@ -201,7 +201,7 @@ impl Steps {
             None => target.extend_from_slice(content),
             Some(Compressor::Gzip { level }) => encoders.gzip.compress(content, *level, target)?,
             Some(Compressor::Zstd { level, checksum }) => encoders.zstd.compress(content, *level, *checksum, target)?,
-            Some(Compressor::Blosc(parameters)) => blosc::compress_shared(content, parameters, target, &encoders.crew)?,
+            Some(Compressor::Blosc(parameters)) => blosc::compress_shared(content, parameters, target, encoders)?,
         }
         for _ in 0..self.outer_sums {
             let sum = sum::crc32c(0, &target[start..]).to_le_bytes();
