@@ -184,3 +184,11 @@ def test_sizes() -> None:
     array[...] = 1
     assert array.nbytes_stored() == sum(array.store.size(key) or 0 for key in array.store.list())
     assert (array.nchunks_initialized, array.nshards_initialized) == (20, 6)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix")
+def test_matrices_are_assigned_as_their_rows() -> None:
+    array = zardine.zeros((2, 3), dtype="i4")
+    array[1] = np.asmatrix([1, 2, 3])
+    array[0, :2] = np.asmatrix([4, 5])
+    assert array[...].tolist() == [[4, 5, 0], [1, 2, 3]]

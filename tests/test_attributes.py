@@ -144,3 +144,51 @@ def test_a_missing_value_that_xarray_reads_gives_no_warning() -> None:
         zardine.create_array(None, shape=3, dtype="f8", attributes={"_FillValue": "AAAAAAAAIsA="})
         zardine.create_array(None, shape=3, dtype="f8", attributes={"_FillValue": -9.0}, zarr_format=2)
         zardine.create_group(None, attributes={"_FillValue": -9.0})
+
+
+class _Named(str):
+    pass
+
+
+def test_text_of_any_class_is_plain_text(tmp_path: Any) -> None:
+    group = zardine.create_group(tmp_path)
+    group.attrs.update({"a": np.str_("é"), np.str_("b"): [np.str_("c"), _Named("d")], "e": {_Named("f"): 1}})
+    array = group.create_array("n", shape=2, dtype="i4", attributes={"u": np.str_("m")})
+    for opened in (group, zardine.open_group(tmp_path)):
+        assert dict(opened.attrs) == {"a": "é", "b": ["c", "d"], "e": {"f": 1}}
+        assert type(opened.attrs["a"]) is str
+        opened.attrs["b"] = ["c", "d"]
+    assert dict(zardine.open_array(array.store_path).attrs) == {"u": "m"}
+
+
+def test_long_doubles_are_numbers_and_times_are_none(node: Any) -> None:
+    node.attrs["x"] = [np.longdouble(0.5), np.array([0.25], np.longdouble)]
+    assert stored(node)["x"] == [0.5, [0.25]]
+    before = stored(node)
+    for value in (np.datetime64("2000-01-01", "ns"), np.array(["2000"], "M8[ns]"), np.timedelta64(1, "ns")):
+        with pytest.raises(TypeError, match=r"attributes\.y.*has no JSON form"):
+            node.attrs["y"] = value
+    with pytest.raises(TypeError, match=r"attributes\.y"):
+        node.attrs["y"] = np.clongdouble(1j)
+    assert stored(node) == before
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_what_is_nested_too_deeply_to_be_read_is_not_stored(tmp_path: Any, zarr_format: Any) -> None:
+    group = zardine.create_group(tmp_path, zarr_format=zarr_format)
+    for levels in range(180, 220, 5):
+        value: Any = 1
+        for _ in range(levels):
+            value = [value]
+        if levels > 190:
+            with pytest.raises(ValueError, match="nested at most 190 levels"):
+                group.attrs["deep"] = value
+        else:
+            group.attrs["deep"] = value
+            group.require_group("g").attrs["deep"] = value
+        assert "deep" in zardine.consolidate_metadata(tmp_path)["g"].attrs
+        assert "deep" in zardine.open_group(tmp_path).attrs
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="hold themselves"):
+        group.attrs["endless"] = endless

@@ -22,6 +22,7 @@ from zardine.errors import (
     MetadataError,
     NodeNotFoundError,
     ReadOnlyError,
+    UnsupportedError,
     ZarrUserWarning,
 )
 from zardine.storage import MemoryStore
@@ -161,6 +162,23 @@ def test_pickles_are_read_only_when_that_is_allowed() -> None:
         array[...]
     with zardine.config.set({"array.allow_unsafe_pickle_decode": True}):
         assert array[...].tolist() == objects.tolist()
+
+
+def test_filters_that_numcodecs_cannot_make_are_shown(tmp_path: Path) -> None:
+    filters: Any = [{"id": "fixedscaleoffset", "offset": 0, "scale": 10, "dtype": "<f8", "astype": "<i4"}]
+    zardine.create_array(tmp_path, data=np.arange(6) / 10, chunks=2, filters=filters, zarr_format=2)
+    document = json.loads((tmp_path / ".zarray").read_text())
+    del document["filters"][0]["dtype"]
+    (tmp_path / ".zarray").write_text(json.dumps(document))
+    array = zardine.open_array(tmp_path, mode="r")
+    assert array[...].tolist() == [0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    assert "fixedscaleoffset" in str(array.info)
+    [shown] = array.filters
+    assert shown.get_config() == document["filters"][0]
+    with pytest.raises(UnsupportedError, match=r"fixedscaleoffset.*dtype"):
+        shown.decode(b"")
+    with pytest.raises(ValueError, match="dtype"):
+        zardine.zeros_like(array)
 
 
 def test_fill_values_of_v2(tmp_path: Path) -> None:

@@ -314,3 +314,34 @@ def test_what_covered_a_damaged_chunk_before_the_array_grew_does_not_heal_it(sha
     assert bytes(store.get(key) or b"") == bytes(data)
     array[8:12] = 7  # all that was there is replaced
     assert array[8:].tolist() == [7, 7, 7, 7]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"shards": (2, 300)}, {"zarr_format": 2}], ids=["chunks", "shards", "v2"])
+def test_of_countless_chunks_at_an_end_those_that_are_stored_are_cut(arguments: Any) -> None:
+    far = 2**40
+    array = zardine.create_array(None, shape=(1000, far), chunks=(2, 3), dtype="u1", **arguments)
+    array[999, far // 2], array[998, 5], array[0, far - 1], array[3, far - 2] = 7, 8, 9, 5
+    array.resize((999, far))
+    array.resize((1000, far))
+    assert (array[999, far // 2], array[998, 5], array[0, far - 1]) == (0, 8, 9)
+    array.resize((1000, far))
+    assert (array[998, 5], array[0, far - 1]) == (8, 9)
+    array.resize((1000, far - 1))
+    array.resize((1000, far))
+    assert (array[0, far - 1], array[3, far - 2], array[998, 5]) == (0, 5, 8)
+    array.resize((1000, 10))
+    array.resize((1000, far))
+    assert (array[3, far - 2], array[998, 5]) == (0, 8)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_no_array_is_longer_than_its_document_may_say(zarr_format: Any) -> None:
+    longest = 2**63 - 1
+    array = zardine.create_array(None, shape=longest - 1, chunks=100, dtype="u1", zarr_format=zarr_format)
+    assert array.append([7]) == (longest,)
+    with pytest.raises(ValueError, match=r"2\^63"):
+        array.append([8])
+    array.resize(longest)
+    assert zardine.open_array(array.store)[-2:].tolist() == [0, 7]
+    array.resize(longest - 1)
+    assert zardine.open_array(array.store)[-1:].tolist() == [0]

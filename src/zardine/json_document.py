@@ -272,8 +272,8 @@ def load_object(
         raise MetadataError(subject, [Problem("", f"not a JSON document: {reason}")]) from None
     if not isinstance(document, dict):
         raise MetadataError(subject, [Problem("", f"expected a JSON object, found {show(document)}")])
-    if text.count(b"{") + text.count(b"[") > _DEEPEST and _is_deep(document):
-        raise MetadataError(subject, [Problem("", f"the document is nested more than {_DEEPEST} levels deep")])
+    if text.count(b"{") + text.count(b"[") > DEEPEST and _is_deep(document):
+        raise MetadataError(subject, [Problem("", f"the document is nested more than {DEEPEST} levels deep")])
     return _with_plain_attributes(document) if precise else document
 
 
@@ -389,7 +389,8 @@ def _instead_of_json(data: bytes) -> str:
 MOST_DIMENSIONS = 64
 """Of an array of NumPy."""
 
-_DEEPEST = 200
+DEEPEST = 200
+"""Levels of a document."""
 
 _VALUE = 80
 """Bytes that a value takes when it is parsed, at least, with its place in what holds it."""
@@ -397,7 +398,7 @@ _VALUE = 80
 
 def _is_deep(document: JSON) -> bool:
     level = [document]
-    for _ in range(_DEEPEST):
+    for _ in range(DEEPEST):
         level = [
             child
             for value in level

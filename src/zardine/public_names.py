@@ -36,13 +36,19 @@ class Exports:
     """The names that ``module`` exports, by the modules below ``package`` that define them.
 
     A module takes ``load`` for its ``__getattr__``, ``names`` for its ``__all__`` and ``listed`` for its ``__dir__``.
-    ``others`` are names that it has by itself.
+    ``others`` are names that it has by itself, ``modules`` public ones below it, which are imported when asked for.
     """
 
     def __init__(
-        self, module: str, homes: Mapping[str, Iterable[str]], others: Iterable[str] = (), package: str | None = None
+        self,
+        module: str,
+        homes: Mapping[str, Iterable[str]],
+        others: Iterable[str] = (),
+        package: str | None = None,
+        modules: Iterable[str] = (),
     ) -> None:
         self.module = module
+        self.modules = frozenset(modules)
         self.package = module if package is None else package
         self.homes = {name: home for home, names in homes.items() for name in names}
         self.names = sorted({*self.homes, *others})
@@ -54,6 +60,8 @@ class Exports:
     def load(self, name: str) -> Any:
         """Return the object called ``name``, from where it is defined. Raises ``AttributeError`` for other names."""
         home = self.homes.get(name)
+        if name in self.modules:
+            return import_module(f"{self.package}.{name}")
         if home is None:
             raise AttributeError(f"module {self.module!r} has no attribute {name!r}")
         found = getattr(import_module(f"{self.package}.{home}"), name)

@@ -135,11 +135,11 @@ class Config:
 
     refresh = reset
 
-    def pprint(self) -> None:
-        """Print all settings."""
+    def pprint(self, **kwargs: Any) -> None:
+        """Print all settings; arguments are those of :func:`pprint.pprint`, as ``stream`` and ``width``."""
         from pprint import pprint
 
-        pprint(self.to_dict())
+        pprint(self.to_dict(), **kwargs)
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of all settings."""

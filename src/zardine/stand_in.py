@@ -15,6 +15,14 @@ from types import ModuleType
 _INSIDE = {"zarr.core": None, "zarr.core.dtype": "zardine.dtype", "zarr.core.sync": "zardine.waiting"}
 """What other packages import from the inside of zarr-python, and where it is here; ``None``: nothing but these."""
 
+_PUBLIC = {
+    "zarr.core.array": ("Array", "AsyncArray"),
+    "zarr.core.config": ("config",),
+    "zarr.core.group": ("AsyncGroup", "Group", "GroupMetadata"),
+    "zarr.core.metadata": ("ArrayMetadata", "GroupMetadata"),
+}
+"""Modules inside of zarr-python from which programs, and its user guide, take what is public here under that name."""
+
 
 class StandIn:
     """Finds ``zarr.<name>`` where :mod:`zardine` stands for ``zarr``, and nothing else."""
@@ -25,6 +33,8 @@ class StandIn:
         """Return how to load a module of ``zarr``; ``None`` for all others."""
         if not name.startswith("zarr.") or not is_stand_in():
             return None
+        if name in _PUBLIC:
+            return ModuleSpec(name, _Names(_PUBLIC[name]))  # type: ignore[arg-type]
         own = _INSIDE.get(name, "zardine" + name[4:])
         if own is None:
             return ModuleSpec(name, _Empty(), is_package=True)  # type: ignore[arg-type]
@@ -56,6 +66,20 @@ class _Loaded:
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self._spec  # as it was before it got another name
+
+
+class _Names:
+    """A loader of a module that has some of zardine's public names."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        zardine = import_module("zardine")
+        vars(module).update({name: getattr(zardine, name) for name in self._names}, __all__=list(self._names))
 
 
 class _Empty:

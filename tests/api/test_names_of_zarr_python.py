@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import io
 import json
 import pickle
 import subprocess
@@ -287,6 +288,13 @@ from zarr.codecs.bytes_codec import BytesCodec as Deep
 from zarr.errors import ContainsArrayError
 from zarr.core.dtype import VariableLengthUTF8
 from zarr.core.sync import sync
+from zarr.core.group import Group, GroupMetadata
+from zarr.core.array import Array, AsyncArray
+from zarr.core.config import config
+from zarr.core.metadata import ArrayMetadata
+import zarr.core.group
+assert zarr.core.group.Group is Group is zardine.Group and Array is zardine.Array and config is zardine.config
+assert GroupMetadata is zardine.GroupMetadata and ArrayMetadata is zardine.ArrayMetadata
 from packaging.version import Version
 import zardine.codecs, zardine.errors, zardine.storage, asyncio
 assert zarr.errors is zardine.errors and zarr.codecs is zardine.codecs and zarr.storage is zardine.storage
@@ -371,3 +379,19 @@ def test_choices_as_members_of_any_enum() -> None:
     assert codecs.BytesCodec(endian=Old.little) == codecs.BytesCodec(endian="little")
     with pytest.raises(ValueError, match="endian"):
         codecs.BytesCodec(endian=Enum("Other", {"middle": "middle"}).middle)  # type: ignore[attr-defined]
+
+
+def test_modules_are_there_without_importing_them() -> None:
+    code = (
+        "import zardine as zarr; zarr.api.asynchronous.open; zarr.api.synchronous.open; zarr.abc.store.Store; "
+        "zarr.abc.codec.Codec; zarr.codecs.numcodecs.LZ4(); zarr.storage.StorePath; zarr.dtype.Int8"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match=r"zardine\.api.*nothing"):
+        zardine.api.nothing  # noqa: B018
+
+
+def test_settings_are_printed_anywhere() -> None:
+    to = io.StringIO()
+    zardine.config.pprint(stream=to, width=60)
+    assert "array.order" in to.getvalue()

@@ -414,3 +414,60 @@ def test_a_server_that_is_busy_is_asked_less(proxy):
     with pytest.raises(StoreError, match="503"):
         store.get("value")
     assert turns.limit == before // 2
+
+
+@QUIET
+def test_filesystems_for_coroutines_are_called_from_threads(tmp_path):
+    wrapper = servers.package("fsspec.implementations.asyn_wrapper").AsyncFileSystemWrapper
+    wrapped = wrapper(fsspec.filesystem("file"), asynchronous=True)
+    for fs in (wrapped, fsspec.filesystem("dir", path=str(tmp_path), fs=wrapped, asynchronous=True)):
+        path = str(tmp_path / "a") if fs is wrapped else "b"
+        zardine.create_array(FsspecStore(fs, path), data=np.arange(3))
+        assert zardine.open_array(FsspecStore(fs, path), mode="r")[:].tolist() == [0, 1, 2]
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+    references = {name: (tmp_path / "a" / name).read_text() for name in ("zarr.json",)}
+    references["c/0"] = [str(tmp_path / "a" / "c" / "0")]
+    references["c/1"] = [str(tmp_path / "a" / "c" / "0")]
+    of_files = {"remote_protocol": "file", "remote_options": {"auto_mkdir": False}, "skip_instance_cache": True}
+    over = fsspec.filesystem("reference", fo=references, fs=wrapped, asynchronous=True, **of_files)
+    assert zardine.open_array(FsspecStore(over, read_only=True), mode="r")[:].tolist() == [0, 1, 2]
+    servers.package("aiohttp")
+    options = {"remote_options": {"asynchronous": True}, "asynchronous": True}
+    far = fsspec.filesystem("reference", fo={"a": "b"}, remote_protocol="http", **options)
+    assert bytes(FsspecStore(far, read_only=True).get("a")) == b"b"
+    assert not FsspecStore(
+        fsspec.filesystem("http", asynchronous=True), "http://127.0.0.1/a", read_only=True
+    ).fs.asynchronous
+
+
+def test_what_a_web_server_cannot_give_is_not_missing(proxy):
+    bucket = servers.new_bucket(x_amz_acl="public-read")
+    written = by_s3fs(proxy, bucket)
+    zardine.create_array(written, data=np.arange(1, 9), chunks=4)
+    array = zardine.open_array(fsspec.get_mapper(f"{proxy.url}/{bucket}", skip_instance_cache=True), mode="r")
+    for fault in (500, 503, 403, "drop"):
+        proxy.always = lambda method, path, headers, fault=fault: fault if path.endswith("/c/1") else None
+        assert array[:4].tolist() == [1, 2, 3, 4]
+        with pytest.raises(StoreError, match="c/1"):
+            array[:]
+    for status in (404, 410):
+        proxy.always = lambda method, path, headers, status=status: status if path.endswith("/c/1") else None
+        assert array[:].tolist() == [1, 2, 3, 4, 0, 0, 0, 0]
+
+
+def test_references_to_what_is_missing_are_errors(tmp_path):
+    zardine.create_array(tmp_path / "a", data=np.arange(1, 9), chunks=4)
+    references = {"zarr.json": (tmp_path / "a" / "zarr.json").read_text()}
+    for number in range(2):
+        references[f"c/{number}"] = [str(tmp_path / "a" / "c" / str(number))]
+    fs = fsspec.filesystem("reference", fo=references, remote_protocol="file")
+    array = zardine.open_array(FsspecStore(fs, read_only=True), mode="r")
+    assert array[:].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    (tmp_path / "a" / "c" / "1").unlink()
+    assert array[:4].tolist() == [1, 2, 3, 4]
+    with pytest.raises(StoreError, match=r"c/1.*missing"):
+        array[:]
+    del references["c/1"]
+    fs = fsspec.filesystem("reference", fo=references, remote_protocol="file")
+    array = zardine.open_array(FsspecStore(fs, read_only=True), mode="r")
+    assert array[:].tolist() == [1, 2, 3, 4, 0, 0, 0, 0]

@@ -79,6 +79,7 @@ _exports = Exports(
         "vlen.utf8": ("VLenUTF8Codec",),
         "zstd": ("ZstdCodec",),
     },
+    modules=("numcodecs",),
 )
 
 __all__ = _exports.names

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-import numpy as np
-
 from zardine.chunk_grids.axis import Axis
 from zardine.indexing.selection import AxisSlice, GridSelection
 
@@ -15,6 +13,15 @@ def box_of(ranges: Sequence[tuple[int, int]]) -> GridSelection:
     """The elements from a first one (inclusive) to a last (exclusive) along each axis."""
     axes = tuple(AxisSlice(start, 1, stop - start) for start, stop in ranges)
     return GridSelection(axes, (False,) * len(axes), (False,) * len(axes))
+
+
+def bounds_of(box: GridSelection) -> list[tuple[int, int]]:
+    """The first element (inclusive) and the last (exclusive) of a box along each axis; inverse of :func:`box_of`."""
+    bounds = []
+    for whole in box.axes:
+        assert isinstance(whole, AxisSlice)
+        bounds.append((whole.start, whole.start + whole.count))
+    return bounds
 
 
 def boxes_beyond(starts: Sequence[int], cuts: Sequence[int], stops: Sequence[int]) -> Iterator[GridSelection]:
@@ -33,9 +40,7 @@ def boxes_beyond(starts: Sequence[int], cuts: Sequence[int], stops: Sequence[int
 def cut_box(box: GridSelection, pieces: Sequence[Axis]) -> Iterator[GridSelection]:
     """The parts of a box in each of the chunks, or objects, that it touches."""
     ranges = []
-    for axis, whole in zip(pieces, box.axes, strict=True):
-        assert isinstance(whole, AxisSlice)
-        start, stop = whole.start, whole.start + whole.count
+    for axis, (start, stop) in zip(pieces, bounds_of(box), strict=True):
         parts = []
         while start < stop:
             end = min(stop, end_of_piece(axis, start))
@@ -46,6 +51,9 @@ def cut_box(box: GridSelection, pieces: Sequence[Axis]) -> Iterator[GridSelectio
 
 
 def end_of_piece(axis: Axis, element: int) -> int:
-    """Where (exclusive) the chunk or object ends that ``element`` lies in; that may be beyond the array."""
-    piece = int(axis.locate(np.array([element], np.int64))[0][0])
-    return axis.start(piece) + axis.extent(piece)
+    """Where (exclusive) the chunk or object ends that ``element`` lies in; that may be beyond the array.
+
+    It is 2^63 - 1 at most, the longest that an array can be.
+    """
+    piece = axis.find(element)
+    return min(axis.start(piece) + axis.extent(piece), 2**63 - 1)

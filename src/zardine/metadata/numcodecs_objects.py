@@ -61,34 +61,45 @@ def check_safe(configuration: Mapping[str, JSON]) -> None:
 
 
 class RefusedCodec:
-    """Stands for a codec that was not made: it says what the document says, and does nothing."""
+    """Stands for a codec that was not made: it says what the document says, and does nothing.
 
-    def __init__(self, configuration: Mapping[str, JSON]) -> None:
+    ``why`` is the error that says why; none for a codec that can run programs.
+    """
+
+    def __init__(self, configuration: Mapping[str, JSON], why: UnsupportedError | None = None) -> None:
         self.codec_id = str(configuration.get("id"))
         self._configuration = dict(configuration)
+        self._why = _refusal(self.codec_id) if why is None else why
 
     def get_config(self) -> dict[str, JSON]:
         """Return what the document says."""
         return dict(self._configuration)
 
     def encode(self, buf: Any) -> Any:
-        """Raise :class:`UnsafeCodecError`."""
-        raise _refusal(self.codec_id)
+        """Raise :class:`~zardine.errors.UnsupportedError`."""
+        raise self._why
 
     def decode(self, buf: Any, out: Any = None) -> Any:
-        """Raise :class:`UnsafeCodecError`."""
-        raise _refusal(self.codec_id)
+        """Raise :class:`~zardine.errors.UnsupportedError`."""
+        raise self._why
 
     def __repr__(self) -> str:
         return f"RefusedCodec({self._configuration!r})"
 
 
 def shown_codec(configuration: Mapping[str, JSON]) -> Any:
-    """Return the codec object as :func:`build_codec` does; for one that is not allowed, what stands for it."""
+    """Return the codec object as :func:`build_codec` does; for one that is not allowed, what stands for it.
+
+    So it is for one of which numcodecs wants to be told more than the document does, and more than reading takes: the
+    ``dtype`` of a filter is that of the array.
+    """
     try:
         return build_codec(configuration)
-    except UnsafeCodecError:
-        return RefusedCodec(configuration)
+    except UnsafeCodecError as error:
+        return RefusedCodec(configuration, error)
+    except Exception as error:  # code of another package, or of numcodecs: options that are missing or that it has not
+        name = str(configuration.get("id"))
+        return RefusedCodec(configuration, UnsupportedError(f"numcodecs makes no codec {name!r} of this: {error}"))
 
 
 def unsafe_codec(configuration: JSON) -> str | None:

@@ -38,7 +38,7 @@ def broadcast_values(values: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.ND
         return view
     extra = values.ndim - len(shape)
     if extra > 0 and values.shape[:extra] == (1,) * extra:
-        values = values.reshape(values.shape[extra:])
+        values = values.view(np.ndarray).reshape(values.shape[extra:])  # of a matrix, which would stay one
     try:
         return np.broadcast_to(values, shape)
     except ValueError:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import prod
+from typing import Final
 
 import numpy as np
 
@@ -15,7 +18,7 @@ from zardine.engine.stored import stored_objects
 from zardine.engine.write import write_plan
 from zardine.errors import CorruptionError, ZardineError
 from zardine.indexing.block import Block
-from zardine.indexing.boxes import box_of, boxes_beyond, cut_box, end_of_piece
+from zardine.indexing.boxes import bounds_of, box_of, boxes_beyond, cut_box, end_of_piece
 from zardine.indexing.plan import ChunkPlan, plan_grid
 from zardine.indexing.selection import GridSelection
 from zardine.metadata.documents import ArrayMetadata
@@ -35,7 +38,10 @@ def grown_for_append(shape: tuple[int, ...], data: tuple[int, ...], axis: int) -
             f"data of shape {data} cannot be appended to an array of shape {shape} along axis {axis}: "
             "all other axes must agree"
         )
-    return (*shape[:axis], shape[axis] + data[axis], *shape[axis + 1 :])
+    grown = shape[axis] + data[axis]
+    if grown >= 2**63:
+        raise ValueError(f"{data[axis]} more on axis {axis}: the length {grown} is not in 0 to 2^63 - 1")
+    return (*shape[:axis], grown, *shape[axis + 1 :])
 
 
 def plan_block(handle: ArrayHandle, block: Block) -> ChunkPlan:
@@ -80,10 +86,45 @@ def clear_beyond(before: ArrayHandle, shape: tuple[int, ...]) -> None:
     before = replace(before.with_shape(with_shape(metadata, before.layout.grid, whole)), watched=False)
     # first the chunks that lie wholly beyond, which may be torn, then those that are cut
     origin = [0] * len(shape)
+    stored: list[tuple[int, ...]] | None = None
     for slab in (*boxes_beyond(origin, chunks, ends), *boxes_beyond(origin, kept, chunks)):
-        for box in cut_box(slab, before.layout.grids.storage) if same else (slab,):
+        touched = _objects_of(before, slab)
+        boxes: Iterable[GridSelection]
+        if prod(map(len, touched)) > _MOST_TRIED:
+            if stored is None:
+                stored = [coordinates for _, coordinates in stored_objects(before)]
+            boxes = _boxes_of(before, slab, touched, stored)
+        else:
+            boxes = cut_box(slab, before.layout.grids.storage) if same else (slab,)
+        for box in boxes:
             if not same or _has_values(before, box):
                 put_fill(before, box)
+
+
+_MOST_TRIED: Final = 4096
+"""Objects at the ends that are asked for one by one; of more, a list of what is stored says which are there."""
+
+
+def _objects_of(handle: ArrayHandle, box: GridSelection) -> list[range]:
+    """Return which objects along each axis a box touches, which has elements."""
+    ranges = zip(handle.layout.grids.storage, bounds_of(box), strict=True)
+    return [range(axis.find(start), axis.find(stop - 1) + 1) for axis, (start, stop) in ranges]
+
+
+def _boxes_of(
+    handle: ArrayHandle, box: GridSelection, touched: Sequence[range], stored: Iterable[tuple[int, ...]]
+) -> Iterator[GridSelection]:
+    """Yield the parts of a box in the objects that are stored."""
+    for coordinates in stored:
+        if all(i in each for i, each in zip(coordinates, touched, strict=True)):
+            yield box_of(
+                [
+                    (max(start, axis.start(i)), min(stop, axis.start(i) + axis.extent(i)))
+                    for axis, i, (start, stop) in zip(
+                        handle.layout.grids.storage, coordinates, bounds_of(box), strict=True
+                    )
+                ]
+            )
 
 
 def put_fill(handle: ArrayHandle, box: GridSelection) -> None:

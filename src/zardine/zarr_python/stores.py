@@ -98,10 +98,6 @@ def _fsspec(store: Any) -> Store:
         found = _s3(fs._strip_protocol(store.path), fs.storage_options)
         if found is not None:
             return found
-    if type(fs).__module__ == "fsspec.implementations.asyn_wrapper":
-        fs = fs.sync_fs
-    elif getattr(fs, "asynchronous", False):  # the same filesystem, to be called from threads
-        fs = type(fs)(*fs.storage_args, **{**fs.storage_options, "asynchronous": False})
     return _checked(store, fs, store.path)
 
 

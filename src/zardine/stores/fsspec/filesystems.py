@@ -49,11 +49,27 @@ def names_of(fs: Any) -> tuple[str, ...]:
 
 
 def unwrapped(fs: Any, path: str) -> tuple[Any, str]:
-    """The filesystem in which a ``DirFileSystem`` is a directory, and the path there; any other one as it is."""
+    """The filesystem in which a ``DirFileSystem`` is a directory, and the path there; any other one as it is.
+
+    Of one that is made for coroutines, as zarr-python wants them, the same filesystem to be called from threads.
+    """
     while type(fs).__module__ == "fsspec.implementations.dirfs":
         path = f"{fs.path}/{path.strip('/')}".rstrip("/") if fs.path else path
         fs = fs.fs
-    return fs, path
+    inner = _for_threads(fs)
+    return (inner, path) if inner is fs else unwrapped(inner, path)
+
+
+def _for_threads(value: Any) -> Any:
+    """Return a filesystem, or the options of one, as it is called from threads: those that it is made of, too."""
+    if isinstance(value, dict):
+        plain = {name: _for_threads(each) for name, each in value.items()}
+        return {**plain, "asynchronous": False} if "asynchronous" in plain else plain
+    if type(value).__module__ == "fsspec.implementations.asyn_wrapper":
+        return value.sync_fs
+    if getattr(value, "asynchronous", False) and hasattr(value, "storage_options"):
+        return type(value)(*value.storage_args, **_for_threads(value.storage_options))
+    return value
 
 
 def is_rooted(fs: Any) -> bool:
@@ -135,6 +151,23 @@ def place_of(fs: Any, path: str) -> Hashable:
         parts = urlsplit(path)
         return parts.scheme, parts.netloc.rpartition("@")[2].lower(), "", ""
     return names_of(fs)[0], str(getattr(fs, "host", "") or getattr(fs, "_fs_token", id(fs)))
+
+
+def what_failed(error: FileNotFoundError) -> BaseException:
+    """Return what failed where a filesystem says that a file is missing: that of HTTP says so whatever it was."""
+    cause = error.__cause__
+    if cause is None or isinstance(cause, FileNotFoundError):
+        return error
+    status = getattr(cause, "status", None)
+    if isinstance(status, int):
+        return error if status in (404, 410) else cause
+    is_other = isinstance(cause, (OSError, TimeoutError)) or type(cause).__module__.startswith("aiohttp")
+    return cause if is_other else error
+
+
+def is_reference(fs: Any, name: str) -> bool:
+    """Return whether a file is a reference to another one, so that it is damage where that is missing."""
+    return "reference" in names_of(fs) and name in fs.references
 
 
 def is_busy(error: BaseException) -> bool:

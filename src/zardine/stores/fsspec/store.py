@@ -32,6 +32,7 @@ from zardine.stores.fsspec.filesystems import (
     forget_listings,
     has_buckets,
     is_busy,
+    is_reference,
     is_rooted,
     is_without_bucket,
     keeps_copies,
@@ -41,6 +42,7 @@ from zardine.stores.fsspec.filesystems import (
     place_of,
     shown,
     unwrapped,
+    what_failed,
 )
 from zardine.stores.locks import KeyedLock
 from zardine.stores.object.client import concurrently
@@ -93,8 +95,6 @@ class FsspecStore(Store):
         if not isinstance(fs, spec.AbstractFileSystem):
             raise TypeError(f"an FsspecStore is made of an fsspec filesystem, not {type(fs).__name__}")
         fs, path = unwrapped(fs, path)
-        if getattr(fs, "asynchronous", False):
-            raise TypeError("the fsspec filesystem is for use in coroutines: make it with asynchronous=False")
         unnamed = not path and not is_rooted(fs)
         if unnamed and not read_only:
             raise StoreError(
@@ -198,12 +198,17 @@ class FsspecStore(Store):
     def _ask(self, method: Callable[..., Any], *args: Any, nbytes: int | None = 0, **more: Any) -> Any:
         """Return what a method of the filesystem gives, which is a request: when its turn has come.
 
+        ``FileNotFoundError`` is raised where a file is not there, and not for other failures that are called so.
+
         ``nbytes``: that are asked for, or sent; ``None``: as many as come. What is on this machine takes no turns.
         """
         if self._place is None:
             return method(*args, **more)
         with turns_of(self._place, _REMOTE.gap).turn(nbytes, is_busy) as turn:
-            found = method(*args, **more)
+            try:
+                found = method(*args, **more)
+            except FileNotFoundError as error:
+                raise what_failed(error) from None
             if nbytes is None:
                 turn.nbytes = len(found)
             if isinstance(found, bytes):
@@ -216,6 +221,8 @@ class FsspecStore(Store):
         except _MISSING as error:
             if is_without_bucket(error):
                 raise
+            if is_reference(self._fs, name):
+                raise StoreError(f"{name!r} of {self} refers to a file that is missing: {error}") from error
             return None
         if info.get("type") == "directory":
             return None
