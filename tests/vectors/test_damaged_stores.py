@@ -215,3 +215,24 @@ def test_values_of_which_no_document_says_what_they_are(member: str) -> None:
         with pytest.raises(CorruptionError, match=f"{member} is missing"):
             vectors.read_graph(bad)
         assert "array-document" in vectors.validate(bad).codes
+
+
+@pytest.mark.parametrize("value", [[], [0], 0, {}, None])
+@pytest.mark.parametrize("node", ["0/vertices", "0/vertex_attributes/rgb", "1/vertices", "1/links/-1/0.0.0"])
+def test_vertices_move_where_a_list_of_chunks_holds_something_else(node: str, value: Any) -> None:
+    store = store_of("points")
+    vectors.build_pyramid(store, factors=[(1, 1)])
+    wanted = vectors.read_points(store).positions + np.array([0, 0, 40])
+    _put(store, node, ("attributes", "nonempty_chunks", 0), value)
+    vectors.move_vertices(store, wanted)
+    assert sorted(vectors.read_points(store).positions.tolist()) == sorted(wanted.tolist())
+    assert not any(each.place.startswith("0/") for each in vectors.validate(store).faults)
+
+
+def test_values_of_links_that_are_lost_do_not_stop_repair() -> None:
+    store = store_of("graph")
+    node = next(key for key in sorted(store.list()) if key.startswith("0/links/0/+") and key.endswith("zarr.json"))
+    store.erase(node)
+    for dry_run in (True, False):
+        assert vectors.repair(store, dry_run=dry_run).actions == ()
+    assert vectors.validate(store).errors
