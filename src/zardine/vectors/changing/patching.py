@@ -46,7 +46,7 @@ from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import same_list
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray
-from zardine.vectors.storing.held_values import hold_shards
+from zardine.vectors.storing.held_values import hold_shards, look_at_chunks, look_at_shards
 from zardine.vectors.storing.logs import new_token, revision_of
 from zardine.vectors.storing.store import Level
 from zardine.vectors.storing.table_rows import row_bytes
@@ -249,6 +249,7 @@ def put_node(patch: Patch, node: Node, array: CellArray) -> None:
     if attributes != dict(old.attributes) or size != old.shape:
         patch.documents[node.path] = replace(old, shape=size, attributes=attributes).to_dict()
     if some:
+        look_at_shards(array, node.chunks[some])
         patch.known[node.path] = array.array
         patch.cells[node.path] = Changed(node.chunks[some], [bytes(node.cells[number]) for number in some])
 
@@ -539,5 +540,6 @@ def put_rows(patch: Patch, table: Array, path: str, rows: Ints, values: npt.NDAr
         return
     if count > before:
         patch.documents[path] = new.to_dict()
+    look_at_chunks(table, rows)
     patch.known[path] = table
     patch.rows[path] = Changed(rows.reshape(-1, 1), row_bytes(values))
