@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from effort import SOAK, new_seed, some
-from vectors.geometry_samples import copy_of
-from vectors.stores_of_all_kinds import WRITERS, at_once, read_all, store_of
+from vectors.geometry_samples import copy_of, values
+from vectors.stores_of_all_kinds import WRITERS, at_once, positions, read_all, store_of
 from zardine import vectors
 from zardine.errors import CorruptionError, DataError, ZardineError
 from zardine.storage import MemoryStore
@@ -215,3 +215,74 @@ def test_values_of_which_no_document_says_what_they_are(member: str) -> None:
         with pytest.raises(CorruptionError, match=f"{member} is missing"):
             vectors.read_graph(bad)
         assert "array-document" in vectors.validate(bad).codes
+
+
+@pytest.mark.parametrize("value", [[], [0], 0, {}, None])
+@pytest.mark.parametrize("node", ["0/vertices", "0/vertex_attributes/rgb", "1/vertices", "1/links/-1/0.0.0"])
+def test_vertices_move_where_a_list_of_chunks_holds_something_else(node: str, value: Any) -> None:
+    store = store_of("points")
+    vectors.build_pyramid(store, factors=[(1, 1)])
+    wanted = vectors.read_points(store).positions + np.array([0, 0, 40])
+    _put(store, node, ("attributes", "nonempty_chunks", 0), value)
+    vectors.move_vertices(store, wanted)
+    assert sorted(vectors.read_points(store).positions.tolist()) == sorted(wanted.tolist())
+    assert not any(each.place.startswith("0/") for each in vectors.validate(store).faults)
+
+
+def test_values_of_links_that_are_lost_do_not_stop_repair() -> None:
+    store = store_of("graph")
+    node = next(key for key in sorted(store.list()) if key.startswith("0/links/0/+") and key.endswith("zarr.json"))
+    store.erase(node)
+    for dry_run in (True, False):
+        assert vectors.repair(store, dry_run=dry_run).actions == ()
+    assert vectors.validate(store).errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "node"),
+    [
+        ("graph", "0/link_fragments"),
+        ("mesh", "0/link_fragments"),
+        ("graph", "0/object_attributes/size"),
+        ("polylines", "0/object_attributes/name"),
+    ],
+)
+@pytest.mark.parametrize("change", ["move", "delete"])
+def test_changes_that_damage_stops_are_not_agreed_on(kind: str, node: str, change: str) -> None:
+    store = store_of(kind, shard_shape=2, compressor="zstd")
+    rows = len(vectors.read_points(store))
+    for key in sorted(store.list()):
+        if key.startswith(f"{node}/c/"):
+            data = bytes(store.get(key) or b"")
+            store.set(key, data[: min(100, len(data) // 2)])
+    before = values(store)
+    try:
+        if change == "move":
+            vectors.move_vertices(store, positions()[:rows] + 2)
+        else:
+            vectors.delete(store, object_ids=[10])
+    except CorruptionError:
+        assert values(store) == before
+    vectors.repair(store)
+    assert "zardine_log" not in json.loads(bytes(store.get("0/zarr.json") or b""))["attributes"]
+
+
+def test_a_shard_without_a_cell_that_is_changed_stops_an_append_if_it_is_damaged() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, [[1, 1, 1], [75, 1, 1]], chunk_shape=20, shard_shape=2, checksum=False)
+    for key in sorted(store.list()):
+        if key.startswith("0/vertex_fragments/c/"):
+            store.set(key, bytes(store.get(key) or b"")[:100])
+    before = values(store)
+    with pytest.raises(CorruptionError, match="too few for its index"):
+        vectors.append_points(store, [[21, 1, 1]])
+    assert values(store) == before
+
+
+@pytest.mark.parametrize("name", ["1" * 5000, "f4,,", ","])
+def test_types_that_numpy_reads_as_numbers_of_python(name: str) -> None:
+    store = store_of("graph")
+    _put(store, "0/vertex_attributes/n", ("attributes", "dtype"), name)
+    with pytest.raises(CorruptionError):
+        vectors.read_graph(store)
+    assert vectors.validate(store).errors

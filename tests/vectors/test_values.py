@@ -174,3 +174,20 @@ def test_a_value_shows_shapes_and_no_values() -> None:
     shown = repr(Polylines.from_lines(LINES, object_ids=[5, 6]))
     assert shown == "<Polylines: positions (5, 3) float64, starts (3,) int64, object_ids (2,) int64>"
     assert repr(Points([[1, 2], [3]])) == "<Points: positions list>"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["to_pandas", "to_geopandas", "plot", "to_tractogram", "to_trimesh", "edges"])
+def test_values_made_of_lists_are_as_those_of_arrays(method: str) -> None:
+    places, values = [[0, 0, 0], [1, 2, 3], [4, 5, 6.5]], {"a": [1, 2, 3], "t": ["x", "y", "z"]}
+    made: list[Any] = [
+        vectors.Points(places, values, [1, 1, 2]),  # type: ignore[arg-type]
+        vectors.Polylines(places, [0, 3], [4], values, {"q": [1]}),  # type: ignore[arg-type]
+        vectors.Graph(places, [[0, 1], [1, 2]], values, {"w": [1, 2]}),  # type: ignore[arg-type]
+        vectors.Skeleton(places, [-1, 0, 1], values),  # type: ignore[arg-type]
+        vectors.Mesh(places, [[0, 1, 2]], {"a": [1, 2, 3]}),  # type: ignore[arg-type]
+    ]
+    found = [getattr(each, method) for each in made if hasattr(type(each), method)]
+    assert found
+    assert all(each() is not None for each in found if callable(each))
+    with pytest.raises(DataError, match="positions"):
+        vectors.Points([[0, 0], [1]]).checked()  # type: ignore[arg-type]

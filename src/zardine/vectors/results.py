@@ -6,7 +6,7 @@ imported when a conversion needs them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from operator import index
@@ -51,6 +51,28 @@ def _in_words(self: Any) -> str:
     return f"<{type(self).__name__}: {', '.join(parts)}>"
 
 
+def _lists_to_arrays(self: Any) -> None:
+    """Let what was given as lists be arrays, as all methods expect; what can be none ``checked`` tells of."""
+    for each in fields(self):
+        given = getattr(self, each.name)
+        if isinstance(given, list | tuple):
+            object.__setattr__(self, each.name, _unless_refused(given, lambda values: plain_array(values, "")))
+        elif each.name.endswith("attributes") and isinstance(given, Mapping):
+            columns = {name: _unless_refused(values, _column_of) for name, values in given.items()}
+            object.__setattr__(self, each.name, columns)
+
+
+def _column_of(values: Any) -> Array:
+    return columns_of({"values": values}, len(values), "rows")["values"].decoded()
+
+
+def _unless_refused(given: Any, made: Callable[[Any], Array]) -> Any:
+    try:
+        return made(given) if isinstance(given, list | tuple) else given
+    except DataError:
+        return given
+
+
 def _form(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.shape} {value.dtype}"
@@ -72,6 +94,9 @@ class Points:
     """What the coordinates are, as ``Space.crs``; reading gives it, and :func:`write` keeps it."""
 
     __repr__ = _in_words
+
+    def __post_init__(self) -> None:
+        _lists_to_arrays(self)
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -145,6 +170,9 @@ class Polylines:
     """Whether somebody chose the ids; else they are numbers from 0 on, and :meth:`Vectors.append` gives new ones."""
 
     __repr__ = _in_words
+
+    def __post_init__(self) -> None:
+        _lists_to_arrays(self)
 
     def __len__(self) -> int:
         return len(self.object_ids)
@@ -316,6 +344,9 @@ class Graph:
 
     __repr__ = _in_words
 
+    def __post_init__(self) -> None:
+        _lists_to_arrays(self)
+
     def __len__(self) -> int:
         return len(self.positions)
 
@@ -356,6 +387,9 @@ class Skeleton:
     """In a batch: how many of the vertices are its own. Those after them are of other batches, too."""
 
     __repr__ = _in_words
+
+    def __post_init__(self) -> None:
+        _lists_to_arrays(self)
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -444,6 +478,9 @@ class Mesh:
     """In a batch: how many of the vertices are its own. Those after them are of other batches, too."""
 
     __repr__ = _in_words
+
+    def __post_init__(self) -> None:
+        _lists_to_arrays(self)
 
     def __len__(self) -> int:
         return len(self.positions)

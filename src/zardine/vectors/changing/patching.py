@@ -46,7 +46,7 @@ from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import same_list
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray
-from zardine.vectors.storing.held_values import hold_shards
+from zardine.vectors.storing.held_values import hold_shards, look_at_chunks, look_at_shards
 from zardine.vectors.storing.logs import new_token, revision_of
 from zardine.vectors.storing.store import Level
 from zardine.vectors.storing.table_rows import row_bytes
@@ -144,11 +144,18 @@ def touched_cells(level: Level, keys: Ints) -> Content:
 
 def is_listed(array: CellArray, keys: Ints) -> Any:
     """Which of ``keys`` an array lists. Raises :class:`UnfitError` where it has no list."""
-    listed = array.attributes.get(NONEMPTY)
-    if not isinstance(listed, list | tuple):
-        raise UnfitError("nonempty_chunks")
-    texts = set(listed)
+    texts = _texts_of(array.attributes.get(NONEMPTY))
     return np.fromiter((text in texts for text in _texts(keys)), np.bool_, len(keys))
+
+
+def _texts_of(listed: Any) -> set[Any]:
+    """The keys that a list of chunks holds. Raises :class:`UnfitError` for what can be no list of keys."""
+    if not isinstance(listed, list | tuple):
+        raise UnfitError(NONEMPTY)
+    try:
+        return set(listed)
+    except TypeError:
+        raise UnfitError(NONEMPTY) from None
 
 
 def put_cells(patch: Patch, gone: Ints | None = None, *, only: str | None = None) -> None:
@@ -209,9 +216,8 @@ def put_node(patch: Patch, node: Node, array: CellArray) -> None:
     assert node.chunks is not None
     old, about = array.array.metadata, node.metadata.attributes
     attributes: dict[str, Any] = dict(old.attributes)
-    listed = attributes.get(NONEMPTY)
-    if not isinstance(listed, list | tuple):
-        raise UnfitError(NONEMPTY)
+    listed: Any = attributes.get(NONEMPTY)
+    texts = _texts_of(listed)
     same = ("dtype", "row_shape", "encoding", "offsets", "has_perm", "link_width")
     if any(_plain(attributes.get(name, about.get(name))) != _plain(about.get(name)) for name in same):
         raise UnfitError(f"{node.path} is stored otherwise")
@@ -219,11 +225,14 @@ def put_node(patch: Patch, node: Node, array: CellArray) -> None:
         if name in about and _plain(about[name]) != _plain(attributes.get(name)):
             attributes[name] = about[name]
     wanted = dict(zip(_texts(node.chunks), map(bool, node.cells), strict=True))
-    there = wanted.keys() & set(listed)
+    there = wanted.keys() & texts
     missing = [text for text, filled in wanted.items() if filled and text not in there]
     kept = [text for text in listed if wanted.get(text, True)] if any(not wanted[text] for text in there) else listed
     if missing:
-        kept = sorted([*kept, *missing])
+        try:
+            kept = sorted([*kept, *missing])
+        except TypeError:  # a number among them: looking at each would cost all appends
+            raise UnfitError(NONEMPTY) from None
     if kept is not listed:
         attributes[NONEMPTY] = kept
     filled = np.fromiter(wanted.values(), np.bool_, len(wanted))
@@ -240,6 +249,7 @@ def put_node(patch: Patch, node: Node, array: CellArray) -> None:
     if attributes != dict(old.attributes) or size != old.shape:
         patch.documents[node.path] = replace(old, shape=size, attributes=attributes).to_dict()
     if some:
+        look_at_shards(array, node.chunks[some])
         patch.known[node.path] = array.array
         patch.cells[node.path] = Changed(node.chunks[some], [bytes(node.cells[number]) for number in some])
 
@@ -530,5 +540,6 @@ def put_rows(patch: Patch, table: Array, path: str, rows: Ints, values: npt.NDAr
         return
     if count > before:
         patch.documents[path] = new.to_dict()
+    look_at_chunks(table, rows)
     patch.known[path] = table
     patch.rows[path] = Changed(rows.reshape(-1, 1), row_bytes(values))

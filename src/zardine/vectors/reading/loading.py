@@ -116,7 +116,7 @@ def dtype_of(array: CellArray, default: str | None = None, *, text: bool = False
         raise CorruptionError("dtype is missing: the values cannot be told", array=array.array.path)
     try:
         dtype: np.dtype[Any] = np.dtype(name).newbyteorder("<")
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):  # NumPy parses some names as Python does numbers
         dtype = np.dtype(object)
     if dtype.kind in "cmM":
         raise UnsupportedError(f"{array.array.path} has values of dtype {name!r}: name other attributes=")

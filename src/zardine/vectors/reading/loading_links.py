@@ -213,7 +213,8 @@ def rows_of_links(level: Level, delta: int, segment: str) -> tuple[Ints, Ints]:
     """The chunks with links in an array of a family, and how many each has."""
     about = level.attributes(f"links/{signed(delta)}") or {}
     array, offsets = level.cells(f"links/{signed(delta)}/{segment}"), parse_segment(segment, level.rank)
-    assert array is not None
+    if array is None:
+        return np.zeros((0, level.rank), np.int64), np.zeros(0, np.int64)
     keys = present_chunks(array, None)
     width = len(offsets) + 1 + _has_order(array, delta, offsets, about)
     tables = _tables(array, keys, width, plain=_is_plain(delta, offsets))

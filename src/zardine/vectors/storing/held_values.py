@@ -182,6 +182,36 @@ def hold_shards(cells: Callable[[], Iterable[tuple[CellArray, Ints]]], store: St
     store.hold(keys)
 
 
+def look_at_shards(array: CellArray, chunks: Ints) -> None:
+    """Read the indexes of shards that are to be changed, by chunks in them, where they are not known.
+
+    So that damage of a shard is told of before a change of it is agreed on: after that it could not be carried out, and
+    nothing else be changed. Raises :class:`~zardine.errors.CorruptionError`.
+    """
+    shards = array.array.shards
+    chunks = chunks[array.inside(chunks)]
+    if shards is None or not len(chunks):
+        return
+    handle = array.array._handle
+    numbers, which = unique_rows((chunks - np.asarray(array.origin)) // np.asarray(shards))
+    first = np.zeros(len(numbers), np.int64)
+    first[which[::-1]] = np.arange(len(chunks))[::-1]
+    known = [INDEXES.get(handle.cache_space, handle.key(tuple(number))) is not None for number in numbers.tolist()]
+    some = chunks[first[~np.asarray(known)]]
+    hold_shards(lambda: [(array, some)], array.array.store)
+    array.read(some)
+
+
+def look_at_chunks(table: Array, rows: Ints) -> None:
+    """Read the chunks of a table of which some rows are to be changed, and others kept, as :func:`look_at_shards`."""
+    size, count = (table.shards or table.chunks)[0], len(table)
+    numbers, changed = np.unique(rows[rows < count] // size, return_counts=True)
+    first = numbers * size
+    kept = first[changed < np.minimum(size, count - first)]
+    if len(kept):
+        table.get_orthogonal_selection((kept,))
+
+
 def keys_of(array: Array, places: Ints) -> list[str]:
     """The keys of the objects that some elements of an array are in, by their places along its first axes."""
     shape = np.asarray(array.shards or array.chunks)[: places.shape[1]]
