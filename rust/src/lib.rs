@@ -13,11 +13,13 @@
 #![deny(clippy::undocumented_unsafe_blocks, clippy::missing_safety_doc)]
 
 pub mod axis_rows;
+pub mod cell_numbers;
 pub mod chunk_box;
 pub mod chunk_geometry;
 pub mod counting;
 pub mod decode;
 pub mod distinct;
+pub mod element_files;
 pub mod elements;
 pub mod encode;
 pub mod fill_value;
@@ -45,6 +47,7 @@ pub mod stored_files;
 pub mod stored_shards;
 pub mod strided_memory;
 pub mod swap;
+pub mod taken_rows;
 pub mod transfer;
 pub mod workers;
 

@@ -5,7 +5,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
 
 use super::arguments::{Sources, invalid, shard_table};
+use super::buffers::Buffer;
+use super::files::PyNewFiles;
 use super::pipeline_class::{NewByteArray, guarded, job_table};
+use crate::element_files;
 use crate::elements::{Elements, Packing};
 
 #[pyfunction]
@@ -77,21 +80,66 @@ pub fn join_elements<'py>(py: Python<'py>, elements: &Bound<'py, PyList>) -> PyR
     Ok(Some(joined))
 }
 
+/// Byte strings of one buffer.
+struct Strings<'py> {
+    buffer: Buffer<'py>,
+    starts: Vec<i64>,
+    lengths: Vec<i64>,
+}
+
+impl<'py> Strings<'py> {
+    /// Of a buffer, and int64 that tell where each begins in it and how long it is.
+    fn of(elements: &Bound<'py, PyTuple>) -> PyResult<Self> {
+        let (data, starts, lengths): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>) = elements.extract()?;
+        let numbers = |each| Buffer::of(each, false)?.copied_integers();
+        Ok(Strings { buffer: Buffer::of(&data, false)?, starts: numbers(&starts)?, lengths: numbers(&lengths)? })
+    }
+
+    fn packing(&self, sums: usize, shards: Option<&Bound<'_, PyTuple>>) -> PyResult<Packing<'_>> {
+        let table = shards.map(|shards| shard_table(shards, self.starts.len())).transpose()?;
+        let bytes = self.buffer.bytes()?;
+        let string =
+            |(&start, &length): (&i64, &i64)| bytes.part(usize::try_from(start).ok()?, usize::try_from(length).ok()?);
+        let strings = self.starts.iter().zip(&self.lengths).map(string).collect::<Option<Vec<_>>>();
+        let strings = strings.filter(|_| self.starts.len() == self.lengths.len());
+        Packing::new(strings.ok_or_else(|| invalid("elements beyond their buffer"))?, sums, table).map_err(invalid)
+    }
+}
+
 #[pyfunction]
 pub fn pack_elements<'py>(
     py: Python<'py>,
-    elements: &Bound<'py, PyList>,
+    elements: &Bound<'py, PyTuple>,
     sums: usize,
-    shards: &Bound<'py, PyTuple>,
+    shards: Option<&Bound<'py, PyTuple>>,
     threads: usize,
 ) -> PyResult<(Bound<'py, PyByteArray>, Vec<usize>)> {
-    let held = elements.iter().map(|each| each.cast_into::<PyBytes>()).collect::<Result<Vec<_>, _>>();
-    let held = held.map_err(|_| invalid("elements are bytes"))?;
-    let table = shard_table(shards, held.len())?;
-    let call = Packing::new(held.iter().map(|each| each.as_bytes()).collect(), sums, table).map_err(invalid)?;
+    let strings = Strings::of(elements)?;
+    let call = strings.packing(sums, shards)?;
     let mut content = NewByteArray::new(py)?;
     let out = content.grow_with_zeros(call.total())?;
     guarded(py, || call.pack(out, threads))?.map_err(|reason| PyRuntimeError::new_err(reason.to_string()))?;
     // SAFETY: zeros were written to all of it.
     Ok((unsafe { content.filled() }, call.sizes().to_vec()))
+}
+
+#[pyfunction]
+pub fn make_element_files(
+    py: Python<'_>,
+    files: &PyNewFiles,
+    elements: &Bound<'_, PyTuple>,
+    sums: usize,
+    shards: Option<&Bound<'_, PyTuple>>,
+    threads: usize,
+) -> PyResult<Vec<(usize, i32)>> {
+    let (files, strings) = (files.open_files()?, Strings::of(elements)?);
+    let call = strings.packing(sums, shards)?;
+    if call.sizes().len() != files.files().len() || (0..call.sizes().len()).any(|value| call.jobs(value).is_empty()) {
+        return Err(invalid(format!(
+            "{} files for {} values, each of something",
+            files.files().len(),
+            call.sizes().len()
+        )));
+    }
+    guarded(py, || element_files::make(files.files(), &call, threads))
 }

@@ -28,6 +28,7 @@ from zardine.vectors.format.grids import MOST_CELLS, MOST_COORDINATE, grid_for
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
 from zardine.vectors.format.links import SELF, encode_links, segment_of, signed
 from zardine.vectors.format.manifests import encode_manifests
+from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import starts_of
 from zardine.vectors.format.removed_objects import SOLE
 
@@ -148,10 +149,10 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
     fragments = content.fragments
     counts = np.diff(fragments.starts)
     if fragments.tile:
-        blobs = encode_tiles(fragments.before, counts)
+        blobs = Pieces.of(encode_tiles(fragments.before, counts))
     else:
         cells = np.repeat(content.row_starts[:-1], np.diff(fragments.before))
-        blobs = encode_indexes(fragments.before, counts, fragments.rows - np.repeat(cells, counts))
+        blobs = Pieces.of(encode_indexes(fragments.before, counts, fragments.rows - np.repeat(cells, counts)))
     named = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
     yield _cells("vertex_fragments", grid, content.keys, blobs, named)
     yield from plan_members(content, grid.layout)
@@ -236,7 +237,7 @@ def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, p
         yield _cells(path, grid, cells, cut(taken.values, starts), about)
     rows = placed.rows.astype("<i8")
     edges = starts.tolist()
-    blobs = [encode_links(rows[a:b], grouped=not plain) for a, b in pairwise(edges)]
+    blobs = Pieces.of([encode_links(rows[a:b], grouped=not plain) for a, b in pairwise(edges)])
     about = {
         "zv_array": "links",
         "dtype": "int64",
@@ -249,7 +250,7 @@ def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, p
     if plain:
         counts = np.diff(starts)
         rows = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
-        blobs = encode_indexes(np.arange(len(cells) + 1), counts, rows)
+        blobs = Pieces.of(encode_indexes(np.arange(len(cells) + 1), counts, rows))
         yield _cells(
             "link_fragments", grid, cells, blobs, {"zv_array": "link_fragments", "encoding": "fragment_index_v1"}
         )
@@ -350,18 +351,16 @@ def _channels(column: Column) -> dict[str, Any]:
     return {"channel_names": [f"ch{number}" for number in range(column.row_shape[0])]} if column.row_shape else {}
 
 
-def cut(values: npt.NDArray[Any], starts: Ints) -> list[bytes]:
+def cut(values: npt.NDArray[Any], starts: Ints) -> Pieces:
     """The bytes of the rows of each cell."""
     size = values.dtype.itemsize * int(np.prod(values.shape[1:], dtype=np.int64))
-    data = np.ascontiguousarray(values).tobytes()
-    edges = (starts * size).tolist()
-    return [data[a:b] for a, b in pairwise(edges)]
+    return Pieces.between(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data, starts * size)
 
 
-def _cells(path: str, grid: Grid, chunks: Ints, cells: Sequence[bytes], about: Mapping[str, Any]) -> Node:
-    filled = np.fromiter(map(bool, cells), np.bool_, len(cells))
+def _cells(path: str, grid: Grid, chunks: Ints, cells: Pieces, about: Mapping[str, Any]) -> Node:
+    filled = cells.filled
     if not filled.all():
-        chunks, cells = chunks[filled], [cell for cell in cells if cell]
+        chunks, cells = chunks[filled], cells.take(filled)
     metadata = cells_metadata(grid.shape, grid.layout, cell_attributes(chunks, grid.origin, about))
     return Node(path, metadata, chunks, cells)
 

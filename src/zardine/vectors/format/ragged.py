@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.kernel import KERNEL
+from zardine.settings import thread_count
 
 
 def starts_of(counts: npt.ArrayLike) -> Ints:
@@ -39,6 +41,9 @@ def take_rows(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
     counts = starts[rows + 1] - starts[rows]
     return starts_of(counts), ranges(starts[rows], counts)
 
+
+_MANY_BYTES = 2**17
+"""Of rows that are worth a call of the kernel."""
 
 _SIDE_BY_SIDE = 256
 """Rows that are looked at as one, which is four times as fast as column by column."""
@@ -91,8 +96,14 @@ def are_distinct(numbers: Ints) -> bool:
 
 
 def rows_at(values: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
-    """The rows of a matrix, or of a column, at these places. (Three times as fast as an index that is an array.)"""
-    return values.take(rows, axis=0)
+    """The rows of an array at these places. (``take`` is three times as fast as an index that is an array.)"""
+    size = values.itemsize * prod(values.shape[1:])
+    is_plain = values.flags.c_contiguous and values.dtype.kind in "biufc" and size > 0
+    if KERNEL is None or not is_plain or len(rows) * size < _MANY_BYTES:
+        return values.take(rows, axis=0)
+    plain = values.reshape(-1).view(np.uint8)
+    taken = KERNEL.take_rows(plain, size, np.ascontiguousarray(rows, np.int64), thread_count())
+    return np.frombuffer(taken, values.dtype).reshape(len(rows), *values.shape[1:])
 
 
 def slices_of(rows: Ints) -> tuple[slice, ...] | None:

@@ -17,6 +17,7 @@ from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node, as_objects
 from zardine.vectors.format.cell_documents import origin_of
+from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.storing.cell_bytes import write_cells, write_encoded
 from zardine.vectors.storing.cells import child
 
@@ -48,7 +49,7 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
         if node.encoded:
             write_encoded(array, places, node.cells)
         else:
-            write_cells(array, places, [bytes(cell) for cell in node.cells])
+            write_cells(array, places, Pieces.of(node.cells))
     elif node.rows is not None:
         step = _CHUNKS_AT_ONCE * array.chunks[0]
         for start in range(0, len(node.rows), step):
