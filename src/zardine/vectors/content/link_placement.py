@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.vectors.format.links import rank_of, sigma_of
-from zardine.vectors.format.ragged import unique_rows
+from zardine.vectors.format.ragged import stable_order, starts_of, unique_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,35 +33,45 @@ class PlacedLinks:
     """The number that each link had among those given."""
 
 
-def place_links(chunks: Ints, rows: Ints, *, canonical: bool, anchors: Ints | None = None) -> Iterator[PlacedLinks]:
+def place_links(
+    chunks: Ints, rows: Ints, *, canonical: bool, anchors: Ints | None = None, numbers: Ints | None = None
+) -> Iterator[PlacedLinks]:
     """Arrays for links with endpoints in ``chunks`` ``(M, L, K)``, at ``rows`` ``(M, L)`` of these.
 
     ``canonical``: endpoints may be reordered. ``anchors`` ``(M, K)``: what offsets count from, where that is not the
-    first endpoint's own chunk (another level).
+    first endpoint's own chunk (another level). ``numbers`` ``(M, L)``: those of the chunks, in their order, if known.
     """
     count, width, rank = chunks.shape
-    intra = (chunks == chunks[:, :1]).all(axis=(1, 2)) if anchors is None else np.zeros(count, np.bool_)
-    order = np.tile(np.arange(width), (count, 1))
-    if canonical:
-        number = unique_rows(chunks.reshape(-1, rank))[1].reshape(count, width)
-        sorted_order = np.lexsort((rows, number), axis=1)
-        order = np.where(intra[:, None], order, sorted_order)
+    number = unique_rows(chunks.reshape(-1, rank))[1].reshape(count, width) if numbers is None else numbers
+    order: Ints | None = None
+    if canonical and width == 2 and anchors is None:  # endpoints of different chunks in the order of these
+        turned = number[:, 0] > number[:, 1]
+        order = np.stack([turned, ~turned], axis=1).astype(np.int64)
+        chunks, rows, number = (np.where(_like(turned, each), each[:, ::-1], each) for each in (chunks, rows, number))
+    elif canonical:
+        intra = (number == number[:, :1]).all(axis=1) if anchors is None else np.zeros(count, np.bool_)
+        order = np.where(intra[:, None], np.arange(width), np.lexsort((rows, number), axis=1))
         chunks = np.take_along_axis(chunks, order[:, :, None], axis=1)
-        rows = np.take_along_axis(rows, order, axis=1)
+        rows, number = (np.take_along_axis(each, order, axis=1) for each in (rows, number))
     base = chunks[:, 0] if anchors is None else anchors
     offsets = (chunks[:, 1:] - base[:, None]).reshape(count, (width - 1) * rank)
     distinct, family = unique_rows(offsets)
+    sources = int(number.max()) + 1 if count else 1
+    by_cell = stable_order(family * sources + number[:, 0], len(distinct) * sources)
+    edges = starts_of(np.bincount(family, minlength=len(distinct))).tolist()
     for which, row in enumerate(distinct.tolist()):
-        members = np.flatnonzero(family == which)
-        source = chunks[members, 0]
-        by_cell = np.argsort(unique_rows(source)[1], kind="stable")
-        members, source = members[by_cell], source[by_cell]
+        members = by_cell[edges[which] : edges[which + 1]]
         has_order = canonical and any(row)
         stored = rows[members]
-        if has_order:
+        if has_order and order is not None:
             stored = np.concatenate([rank_of(order[members])[:, None], stored], axis=1)
         split = tuple(tuple(row[i * rank : (i + 1) * rank]) for i in range(width - 1))
-        yield PlacedLinks(split, has_order, source, stored, members)
+        yield PlacedLinks(split, has_order, chunks[members, 0], stored, members)
+
+
+def _like(chosen: npt.NDArray[np.bool_], values: Ints) -> npt.NDArray[np.bool_]:
+    """A flag for each row, with as many axes as ``values`` has."""
+    return chosen.reshape(-1, *(1,) * (values.ndim - 1))
 
 
 def restore_order(stored: Ints, has_order: bool) -> Ints:

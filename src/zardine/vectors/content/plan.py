@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 from typing import Any, Unpack
 
@@ -26,7 +25,7 @@ from zardine.vectors.format.documents import LevelBlock, new_level
 from zardine.vectors.format.fragment_index import encode_indexes, encode_tiles
 from zardine.vectors.format.grids import MOST_CELLS, MOST_COORDINATE, grid_for
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
-from zardine.vectors.format.links import SELF, encode_links, segment_of, signed
+from zardine.vectors.format.links import SELF, encode_link_cells, segment_of, signed
 from zardine.vectors.format.manifests import encode_manifests
 from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import starts_of
@@ -149,7 +148,7 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
     fragments = content.fragments
     counts = np.diff(fragments.starts)
     if fragments.tile:
-        blobs = Pieces.of(encode_tiles(fragments.before, counts))
+        blobs = encode_tiles(fragments.before, counts)
     else:
         cells = np.repeat(content.row_starts[:-1], np.diff(fragments.before))
         blobs = Pieces.of(encode_indexes(fragments.before, counts, fragments.rows - np.repeat(cells, counts)))
@@ -195,7 +194,7 @@ def plan_links(
         cell = content.cell_of_rows()[links.endpoints]
         rows = links.endpoints - content.row_starts[cell]
         keys = content.keys[cell] if len(links.endpoints) else np.zeros((0, width, rank), np.int64)
-        placed = list(place_links(keys, rows, canonical=not links.directed))
+        placed = list(place_links(keys, rows, canonical=not links.directed, numbers=cell))
     family = f"links/{signed(delta)}"
     count = len(links.endpoints)
     about = {
@@ -235,9 +234,7 @@ def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, p
         about |= {"offsets": offsets, "level_delta": delta, **column.details}
         path = f"link_attributes/{name}/{signed(delta)}/{segment}"
         yield _cells(path, grid, cells, cut(taken.values, starts), about)
-    rows = placed.rows.astype("<i8")
-    edges = starts.tolist()
-    blobs = Pieces.of([encode_links(rows[a:b], grouped=not plain) for a, b in pairwise(edges)])
+    blobs = encode_link_cells(placed.rows.astype("<i8"), starts, grouped=not plain)
     about = {
         "zv_array": "links",
         "dtype": "int64",
@@ -248,9 +245,7 @@ def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, p
     }
     yield _cells(f"links/{signed(delta)}/{segment}", grid, cells, blobs, about)
     if plain:
-        counts = np.diff(starts)
-        rows = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
-        blobs = Pieces.of(encode_indexes(np.arange(len(cells) + 1), counts, rows))
+        blobs = encode_tiles(np.arange(len(cells) + 1), np.diff(starts))
         yield _cells(
             "link_fragments", grid, cells, blobs, {"zv_array": "link_fragments", "encoding": "fragment_index_v1"}
         )

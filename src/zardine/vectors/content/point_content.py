@@ -12,15 +12,11 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import DataError
-from zardine.kernel import KERNEL
 from zardine.vectors.content.arguments import checked_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Columns, Content, Fragments, Groups, Links, Objects
 from zardine.vectors.format.grids import bins_of, bins_per_chunk, distinct_chunks_of
-from zardine.vectors.format.ragged import rows_at, starts_of
-
-_FEWEST = 2**10
-"""Numbers that are worth a call of the kernel."""
+from zardine.vectors.format.ragged import rows_at, stable_order, starts_of
 
 
 def binned_points(
@@ -114,15 +110,6 @@ def linked_content(
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return replace(content, links={0: Links(place[links] if len(links) else links, link_columns)})
-
-
-def stable_order(numbers: Ints, count: int) -> Ints:
-    """The stable ascending order of ``numbers``, which are from 0 to below ``count``."""
-    if KERNEL is not None and len(numbers) >= _FEWEST and count <= len(numbers):
-        return np.frombuffer(KERNEL.stable_order(np.ascontiguousarray(numbers, np.int64), count), np.int64)
-    if count <= 2**16:
-        return np.argsort(numbers.astype(np.uint16), kind="stable")  # by counting
-    return np.argsort(numbers, kind="stable")
 
 
 def groups_of(

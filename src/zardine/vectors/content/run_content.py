@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,39 +14,39 @@ from zardine.errors import DataError
 from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import array_of, checked_mapping, joined_arrays
 from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
-from zardine.vectors.content.point_content import stable_order
 from zardine.vectors.format.grids import distinct_chunks_of
-from zardine.vectors.format.ragged import ranges, rows_at, starts_of
+from zardine.vectors.format.ragged import ranges, rows_at, stable_order, starts_of
 
 
 def run_content(
     positions: npt.NDArray[Any],
     columns: Columns,
-    row: Ints,
-    joined: npt.NDArray[np.bool_],
+    begins: npt.NDArray[np.bool_],
+    object_of: Callable[[Ints], Ints],
     chunk_shape: Sequence[float],
     objects: Objects,
 ) -> tuple[Content, Ints]:
-    """Runs of rows that are ``joined`` to the row before them, cut where the chunk changes.
+    """Runs of rows, each from one that ``begins`` to the next such, cut where the chunk changes.
 
-    ``row`` is the object of each row, in blocks that ascend. Of ``objects`` the ids and attributes count. Also gives
-    the number that each stored row had among those given.
+    ``object_of`` says which object rows are part of; these are in blocks that ascend. Of ``objects`` the ids and
+    attributes count. Also gives the number that each stored row had among those given.
     """
     keys, cell = distinct_chunks_of(positions, chunk_shape)
     count = len(positions)
-    begins = np.ones(count, np.bool_)
-    if count > 1:
-        begins[1:] = ~joined[1:] | (cell[1:] != cell[:-1]) | (row[1:] != row[:-1])
+    begins = begins.copy()
+    begins[:1] = True
+    begins[1:] |= cell[1:] != cell[:-1]
     first = np.flatnonzero(begins)
     lengths = np.diff(np.concatenate([first, [count]]))
-    cells_of, rows_of = cell[first], row[first]
+    cells_of, rows_of = cell[first], object_of(first)
     by_cell = stable_order(cells_of, len(keys))
     order = ranges(first[by_cell], lengths[by_cell])
     place = np.empty(len(first), np.int64)
     place[by_cell] = np.arange(len(first))
+    in_cells = np.bincount(cells_of, lengths, minlength=len(keys)).astype(np.int64)  # whole numbers in float64
     content = Content(
         keys,
-        starts_of(np.bincount(cell, minlength=len(keys))),
+        starts_of(in_cells),
         rows_at(positions, order),
         Fragments(
             starts_of(np.bincount(cells_of, minlength=len(keys))),
@@ -66,9 +66,14 @@ def polyline_content(
     positions: npt.NDArray[Any], columns: Columns, lengths: Ints, chunk_shape: Sequence[float], objects: Objects
 ) -> Content:
     """Lines of ``lengths`` vertices; where a line goes on in another chunk, a link says so."""
-    row = np.repeat(np.arange(len(lengths)), lengths)
-    joined = np.ones(len(positions), np.bool_)
-    content, _ = run_content(positions, columns, row, joined, chunk_shape, objects)
+    edges = starts_of(lengths)
+    begins = np.zeros(len(positions), np.bool_)
+    begins[edges[:-1][lengths > 0]] = True
+
+    def line_of(rows: Ints) -> Ints:
+        return np.searchsorted(edges, rows, side="right") - 1
+
+    content, _ = run_content(positions, columns, begins, line_of, chunk_shape, objects)
     assert content.objects is not None
     fragments, starts = content.objects.fragments, content.fragments.starts
     goes_on = np.ones(len(fragments), np.bool_)
@@ -90,9 +95,10 @@ def skeleton_content(
     order = depth_first(parents, row)
     ordered = inverse(order)
     new_parents = np.where(parents[order] >= 0, ordered[parents[order]], -1)
-    joined = new_parents == np.arange(len(order)) - 1
+    begins, own = new_parents != np.arange(len(order)) - 1, row[order]
+    begins[1:] |= own[1:] != own[:-1]
     taken = {name: column.take(order) for name, column in columns.items()}
-    content, again = run_content(rows_at(positions, order), taken, row[order], joined, chunk_shape, objects)
+    content, again = run_content(rows_at(positions, order), taken, begins, own.__getitem__, chunk_shape, objects)
     stored = inverse(again)
     starts = again[content.fragments.starts[:-1]]
     child = starts[new_parents[starts] >= 0]

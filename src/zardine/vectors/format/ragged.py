@@ -45,6 +45,9 @@ def take_rows(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
 _MANY_BYTES = 2**17
 """Of rows that are worth a call of the kernel."""
 
+_FEWEST = 2**10
+"""Numbers that are worth a call of the kernel."""
+
 _SIDE_BY_SIDE = 256
 """Rows that are looked at as one, which is four times as fast as column by column."""
 
@@ -104,6 +107,15 @@ def rows_at(values: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
     plain = values.reshape(-1).view(np.uint8)
     taken = KERNEL.take_rows(plain, size, np.ascontiguousarray(rows, np.int64), thread_count())
     return np.frombuffer(taken, values.dtype).reshape(len(rows), *values.shape[1:])
+
+
+def stable_order(numbers: Ints, count: int) -> Ints:
+    """The stable ascending order of ``numbers``, which are from 0 to below ``count``."""
+    if KERNEL is not None and len(numbers) >= _FEWEST and count <= len(numbers):
+        return np.frombuffer(KERNEL.stable_order(np.ascontiguousarray(numbers, np.int64), count), np.int64)
+    if count <= 2**16:
+        return np.argsort(numbers.astype(np.uint16), kind="stable")  # by counting
+    return np.argsort(numbers, kind="stable")
 
 
 def slices_of(rows: Ints) -> tuple[slice, ...] | None:

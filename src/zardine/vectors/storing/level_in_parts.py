@@ -340,7 +340,8 @@ def _links_of_block(
     """The links that are filed in a block; ``columns``: of them, ``always``: also where there are none."""
     if len(links) or always:
         yield Node("links", group())
-        placed = list(place_links(blocks.keys[links["cells"]], links["rows"], canonical=True))
+        cells = links["cells"]
+        placed = list(place_links(blocks.keys[cells], links["rows"], canonical=True, numbers=cells))
         made = Links(links["rows"], columns or {})
         yield from plan_links(0, made, None, grid, placed=placed, always_intra=always)
 
