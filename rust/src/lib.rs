@@ -24,6 +24,7 @@ pub mod elements;
 pub mod encode;
 pub mod fill_value;
 pub mod job_table;
+pub mod manifests;
 pub mod many_files;
 pub mod merged_shard;
 pub mod new_file;

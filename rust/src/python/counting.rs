@@ -9,7 +9,7 @@ use super::buffers::Buffer;
 use super::pipeline_class::{NewByteArray, guarded};
 use crate::cell_numbers::{self, CellGrid, Positions};
 use crate::counting;
-use crate::taken_rows;
+use crate::taken_rows::{self, Runs};
 
 /// Bytes of a number.
 const NUMBER: usize = 8;
@@ -59,8 +59,7 @@ pub fn number_cells<'py>(
     let (filled, counts) = found.ok_or_else(|| invalid("positions outside of the grid"))?;
     // SAFETY: a number was written for each position, as one is found only then.
     let numbers = unsafe { content.filled() };
-    let bytes = |each: Vec<i64>| PyByteArray::new(py, &each.iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<u8>>());
-    Ok((numbers, bytes(filled), bytes(counts)))
+    Ok((numbers, as_bytes(py, filled), as_bytes(py, counts)))
 }
 
 #[pyfunction]
@@ -80,6 +79,41 @@ pub fn take_rows<'py>(
     }
     // SAFETY: each row was written, as is said.
     Ok(unsafe { content.filled() })
+}
+
+#[pyfunction]
+pub fn take_runs<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+    size: usize,
+    first: &Bound<'py, PyAny>,
+    lengths: &Bound<'py, PyAny>,
+    threads: usize,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let (values, first, lengths) = (Buffer::of(values, false)?, Buffer::of(first, false)?, Buffer::of(lengths, false)?);
+    let runs = Runs::new(values.bytes()?, size, first.integers()?, lengths.integers()?);
+    let runs = runs.ok_or_else(|| invalid("rows beyond the values"))?;
+    let mut content = NewByteArray::new(py)?;
+    let out = content.grow(runs.total())?;
+    guarded(py, || runs.take(out, threads))?;
+    // SAFETY: each run was written, one behind the other, and they are as long as all of it.
+    Ok(unsafe { content.filled() })
+}
+
+#[pyfunction]
+pub fn find_runs<'py>(
+    py: Python<'py>,
+    numbers: &Bound<'py, PyAny>,
+    edges: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let (numbers, edges) = (Buffer::of(numbers, false)?, Buffer::of(edges, false)?);
+    let (numbers, edges) = (numbers.integers()?, edges.integers()?);
+    let found = guarded(py, || taken_rows::find_runs(numbers, edges))?;
+    Ok(as_bytes(py, found.ok_or_else(|| invalid("edges that are no ascending rows"))?))
+}
+
+fn as_bytes(py: Python<'_>, numbers: Vec<i64>) -> Bound<'_, PyByteArray> {
+    PyByteArray::new(py, &numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<u8>>())
 }
 
 fn bytes_of(count: usize, size: usize) -> PyResult<usize> {

@@ -10,6 +10,8 @@ use super::files::PyNewFiles;
 use super::pipeline_class::{NewByteArray, guarded, job_table};
 use crate::element_files;
 use crate::elements::{Elements, Packing};
+use crate::manifests;
+use crate::strided_memory::SharedBytes;
 
 #[pyfunction]
 pub fn read_elements<'py>(
@@ -32,6 +34,7 @@ pub fn read_elements<'py>(
 
 /// Bytes of a length.
 const WORD: usize = 4;
+const MOST_AXES: usize = 16;
 
 #[pyfunction]
 pub fn split_elements<'py>(
@@ -80,6 +83,48 @@ pub fn join_elements<'py>(py: Python<'py>, elements: &Bound<'py, PyList>) -> PyR
     Ok(Some(joined))
 }
 
+#[pyfunction]
+pub fn join_pieces<'py>(py: Python<'py>, elements: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyByteArray>> {
+    let strings = Strings::of(elements)?;
+    let found = strings.strings()?;
+    let sizes = found.iter().map(|each| u32::try_from(each.len()).ok().map(|size| size as usize));
+    let total = sizes.map(|size| size?.checked_add(WORD)).try_fold(0usize, |total, size| total.checked_add(size?));
+    let mut content = NewByteArray::new(py)?;
+    let mut out = content.grow_with_zeros(total.ok_or_else(|| invalid("too many bytes"))?)?;
+    for each in found {
+        let (word, after) = out.split_at_mut(WORD);
+        let (target, after) = after.split_at_mut(each.len());
+        word.copy_from_slice(&(each.len() as u32).to_le_bytes());
+        each.copy_to(0, target);
+        out = after;
+    }
+    // SAFETY: zeros were written to all of it.
+    Ok(unsafe { content.filled() })
+}
+
+#[pyfunction]
+pub fn encode_manifests<'py>(
+    py: Python<'py>,
+    starts: &Bound<'py, PyAny>,
+    chunks: &Bound<'py, PyAny>,
+    fragments: &Bound<'py, PyAny>,
+    rank: usize,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let held = [Buffer::of(starts, false)?, Buffer::of(chunks, false)?, Buffer::of(fragments, false)?];
+    let (starts, chunks, fragments) = (held[0].integers()?, held[1].integers()?, held[2].integers()?);
+    if !(1..=MOST_AXES).contains(&rank) {
+        return Err(invalid(format!("chunks of {rank} axes")));
+    }
+    let size = manifests::size(starts.len().saturating_sub(1), fragments.len(), rank);
+    let mut content = NewByteArray::new(py)?;
+    let out = content.grow_with_zeros(size.ok_or_else(|| invalid("too many bytes"))?)?;
+    if !guarded(py, || manifests::encode(starts, chunks, fragments, rank, out))? {
+        return Err(invalid("starts, chunks and fragments do not fit together"));
+    }
+    // SAFETY: zeros were written to all of it.
+    Ok(unsafe { content.filled() })
+}
+
 /// Byte strings of one buffer.
 struct Strings<'py> {
     buffer: Buffer<'py>,
@@ -97,12 +142,16 @@ impl<'py> Strings<'py> {
 
     fn packing(&self, sums: usize, shards: Option<&Bound<'_, PyTuple>>) -> PyResult<Packing<'_>> {
         let table = shards.map(|shards| shard_table(shards, self.starts.len())).transpose()?;
+        Packing::new(self.strings()?, sums, table).map_err(invalid)
+    }
+
+    fn strings(&self) -> PyResult<Vec<SharedBytes<'_>>> {
         let bytes = self.buffer.bytes()?;
         let string =
             |(&start, &length): (&i64, &i64)| bytes.part(usize::try_from(start).ok()?, usize::try_from(length).ok()?);
         let strings = self.starts.iter().zip(&self.lengths).map(string).collect::<Option<Vec<_>>>();
         let strings = strings.filter(|_| self.starts.len() == self.lengths.len());
-        Packing::new(strings.ok_or_else(|| invalid("elements beyond their buffer"))?, sums, table).map_err(invalid)
+        strings.ok_or_else(|| invalid("elements beyond their buffer"))
     }
 }
 

@@ -33,45 +33,42 @@ class PlacedLinks:
     """The number that each link had among those given."""
 
 
-def place_links(
-    chunks: Ints, rows: Ints, *, canonical: bool, anchors: Ints | None = None, numbers: Ints | None = None
-) -> Iterator[PlacedLinks]:
+def place_links(chunks: Ints, rows: Ints, *, canonical: bool, anchors: Ints | None = None) -> Iterator[PlacedLinks]:
     """Arrays for links with endpoints in ``chunks`` ``(M, L, K)``, at ``rows`` ``(M, L)`` of these.
 
     ``canonical``: endpoints may be reordered. ``anchors`` ``(M, K)``: what offsets count from, where that is not the
-    first endpoint's own chunk (another level). ``numbers`` ``(M, L)``: those of the chunks, in their order, if known.
+    first endpoint's own chunk (another level).
     """
-    count, width, rank = chunks.shape
-    number = unique_rows(chunks.reshape(-1, rank))[1].reshape(count, width) if numbers is None else numbers
+    keys, cells = unique_rows(chunks.reshape(-1, chunks.shape[2]))
+    return place_in_cells(keys, cells.reshape(rows.shape), rows, canonical=canonical, anchors=anchors)
+
+
+def place_in_cells(
+    keys: Ints, cells: Ints, rows: Ints, *, canonical: bool, anchors: Ints | None = None
+) -> Iterator[PlacedLinks]:
+    """:func:`place_links` of endpoints in the chunks ``keys``, ascending, of the numbers ``cells`` ``(M, L)``."""
+    (count, width), rank = cells.shape, keys.shape[1]
     order: Ints | None = None
-    if canonical and width == 2 and anchors is None:  # endpoints of different chunks in the order of these
-        turned = number[:, 0] > number[:, 1]
-        order = np.stack([turned, ~turned], axis=1).astype(np.int64)
-        chunks, rows, number = (np.where(_like(turned, each), each[:, ::-1], each) for each in (chunks, rows, number))
+    if canonical and width == 2 and anchors is None:  # endpoints in different chunks come in the order of these
+        turned = (cells[:, 0] > cells[:, 1])[:, None]
+        order = np.where(turned, np.array([1, 0]), np.array([0, 1]))
+        cells, rows = (np.where(turned, each[:, ::-1], each) for each in (cells, rows))
     elif canonical:
-        intra = (number == number[:, :1]).all(axis=1) if anchors is None else np.zeros(count, np.bool_)
-        order = np.where(intra[:, None], np.arange(width), np.lexsort((rows, number), axis=1))
-        chunks = np.take_along_axis(chunks, order[:, :, None], axis=1)
-        rows, number = (np.take_along_axis(each, order, axis=1) for each in (rows, number))
-    base = chunks[:, 0] if anchors is None else anchors
-    offsets = (chunks[:, 1:] - base[:, None]).reshape(count, (width - 1) * rank)
+        intra = (cells == cells[:, :1]).all(axis=1) if anchors is None else np.zeros(count, np.bool_)
+        order = np.where(intra[:, None], np.arange(width), np.lexsort((rows, cells), axis=1))
+        cells, rows = (np.take_along_axis(each, order, axis=1) for each in (cells, rows))
+    base = keys[cells[:, 0]] if anchors is None else anchors
+    offsets = (keys[cells[:, 1:]] - base[:, None]).reshape(count, (width - 1) * rank)
     distinct, family = unique_rows(offsets)
-    sources = int(number.max()) + 1 if count else 1
-    by_cell = stable_order(family * sources + number[:, 0], len(distinct) * sources)
+    by_cell = stable_order(family * len(keys) + cells[:, 0], len(distinct) * len(keys))
+    chunks, rows = keys[cells[by_cell, 0]], rows[by_cell]
+    with_order = rows if order is None else np.concatenate([rank_of(order[by_cell])[:, None], rows], axis=1)
     edges = starts_of(np.bincount(family, minlength=len(distinct))).tolist()
     for which, row in enumerate(distinct.tolist()):
-        members = by_cell[edges[which] : edges[which + 1]]
+        some = slice(edges[which], edges[which + 1])
         has_order = canonical and any(row)
-        stored = rows[members]
-        if has_order and order is not None:
-            stored = np.concatenate([rank_of(order[members])[:, None], stored], axis=1)
         split = tuple(tuple(row[i * rank : (i + 1) * rank]) for i in range(width - 1))
-        yield PlacedLinks(split, has_order, chunks[members, 0], stored, members)
-
-
-def _like(chosen: npt.NDArray[np.bool_], values: Ints) -> npt.NDArray[np.bool_]:
-    """A flag for each row, with as many axes as ``values`` has."""
-    return chosen.reshape(-1, *(1,) * (values.ndim - 1))
+        yield PlacedLinks(split, has_order, chunks[some], (with_order if has_order else rows)[some], by_cell[some])
 
 
 def restore_order(stored: Ints, has_order: bool) -> Ints:

@@ -19,14 +19,14 @@ from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.content.columns import Column, absent_value
 from zardine.vectors.content.content import Columns, Content, Groups, Links
-from zardine.vectors.content.link_placement import PlacedLinks, place_links
+from zardine.vectors.content.link_placement import PlacedLinks, place_in_cells
 from zardine.vectors.format.cell_documents import cell_attributes
 from zardine.vectors.format.documents import LevelBlock, new_level
 from zardine.vectors.format.fragment_index import encode_indexes, encode_tiles
 from zardine.vectors.format.grids import MOST_CELLS, MOST_COORDINATE, grid_for
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
 from zardine.vectors.format.links import SELF, encode_link_cells, segment_of, signed
-from zardine.vectors.format.manifests import encode_manifests
+from zardine.vectors.format.manifests import manifest_pieces
 from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import starts_of
 from zardine.vectors.format.removed_objects import SOLE
@@ -193,8 +193,7 @@ def plan_links(
         assert content is not None
         cell = content.cell_of_rows()[links.endpoints]
         rows = links.endpoints - content.row_starts[cell]
-        keys = content.keys[cell] if len(links.endpoints) else np.zeros((0, width, rank), np.int64)
-        placed = list(place_links(keys, rows, canonical=not links.directed, numbers=cell))
+        placed = list(place_in_cells(content.keys, cell, rows, canonical=not links.directed))
     family = f"links/{signed(delta)}"
     count = len(links.endpoints)
     about = {
@@ -234,7 +233,7 @@ def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, p
         about |= {"offsets": offsets, "level_delta": delta, **column.details}
         path = f"link_attributes/{name}/{signed(delta)}/{segment}"
         yield _cells(path, grid, cells, cut(taken.values, starts), about)
-    blobs = encode_link_cells(placed.rows.astype("<i8"), starts, grouped=not plain)
+    blobs = encode_link_cells(placed.rows.astype("<i8", copy=False), starts, grouped=not plain)
     about = {
         "zv_array": "links",
         "dtype": "int64",
@@ -257,7 +256,7 @@ def _plan_objects(content: Content, layout: Layout) -> Iterator[Node]:
     rank = content.keys.shape[1]
     cell = np.searchsorted(content.fragments.before, objects.fragments, side="right") - 1
     chunks = content.keys[cell] if len(cell) else np.zeros((0, rank), np.int64)
-    blobs = encode_manifests(objects.starts, chunks, objects.fragments - content.fragments.before[cell])
+    blobs = manifest_pieces(objects.starts, chunks, objects.fragments - content.fragments.before[cell])
     present = int((np.diff(objects.starts) > 0).sum())
     sole = np.bincount(objects.fragments, minlength=1).max() <= 1
     yield from plan_objects(objects.ids, objects.attributes, blobs, present, rank, layout, sole=bool(sole))

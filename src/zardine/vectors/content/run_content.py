@@ -15,51 +15,49 @@ from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import array_of, checked_mapping, joined_arrays
 from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
 from zardine.vectors.format.grids import distinct_chunks_of
-from zardine.vectors.format.ragged import ranges, rows_at, stable_order, starts_of
+from zardine.vectors.format.ragged import find_runs, ranges, rows_at, runs_at, stable_order, starts_of
 
 
 def run_content(
     positions: npt.NDArray[Any],
     columns: Columns,
-    begins: npt.NDArray[np.bool_],
+    edges: Ints,
     object_of: Callable[[Ints], Ints],
     chunk_shape: Sequence[float],
     objects: Objects,
-) -> tuple[Content, Ints]:
-    """Runs of rows, each from one that ``begins`` to the next such, cut where the chunk changes.
+) -> tuple[Content, tuple[Ints, Ints]]:
+    """Runs of rows, cut at the rows ``edges`` (ascending) and where the chunk changes.
 
     ``object_of`` says which object rows are part of; these are in blocks that ascend. Of ``objects`` the ids and
-    attributes count. Also gives the number that each stored row had among those given.
+    attributes count. Also gives, of each run in the order in which they are stored, its first row among those given,
+    and how many it has.
     """
     keys, cell = distinct_chunks_of(positions, chunk_shape)
     count = len(positions)
-    begins = begins.copy()
-    begins[:1] = True
-    begins[1:] |= cell[1:] != cell[:-1]
-    first = np.flatnonzero(begins)
+    first = find_runs(cell, edges)
     lengths = np.diff(np.concatenate([first, [count]]))
     cells_of, rows_of = cell[first], object_of(first)
     by_cell = stable_order(cells_of, len(keys))
-    order = ranges(first[by_cell], lengths[by_cell])
     place = np.empty(len(first), np.int64)
     place[by_cell] = np.arange(len(first))
     in_cells = np.bincount(cells_of, lengths, minlength=len(keys)).astype(np.int64)  # whole numbers in float64
+    first, lengths = first[by_cell], lengths[by_cell]
     content = Content(
         keys,
         starts_of(in_cells),
-        rows_at(positions, order),
+        runs_at(positions, first, lengths),
         Fragments(
             starts_of(np.bincount(cells_of, minlength=len(keys))),
-            starts_of(lengths[by_cell]),
+            starts_of(lengths),
             np.arange(count),
             True,
         ),
-        {name: column.take(order) for name, column in columns.items()},
+        {name: replace(column, values=runs_at(column.values, first, lengths)) for name, column in columns.items()},
         objects=Objects(
             objects.ids, starts_of(np.bincount(rows_of, minlength=len(objects.ids))), place, objects.attributes
         ),
     )
-    return content, order
+    return content, (first, lengths)
 
 
 def polyline_content(
@@ -67,13 +65,11 @@ def polyline_content(
 ) -> Content:
     """Lines of ``lengths`` vertices; where a line goes on in another chunk, a link says so."""
     edges = starts_of(lengths)
-    begins = np.zeros(len(positions), np.bool_)
-    begins[edges[:-1][lengths > 0]] = True
 
     def line_of(rows: Ints) -> Ints:
         return np.searchsorted(edges, rows, side="right") - 1
 
-    content, _ = run_content(positions, columns, begins, line_of, chunk_shape, objects)
+    content, _ = run_content(positions, columns, edges[:-1][lengths > 0], line_of, chunk_shape, objects)
     assert content.objects is not None
     fragments, starts = content.objects.fragments, content.fragments.starts
     goes_on = np.ones(len(fragments), np.bool_)
@@ -98,7 +94,9 @@ def skeleton_content(
     begins, own = new_parents != np.arange(len(order)) - 1, row[order]
     begins[1:] |= own[1:] != own[:-1]
     taken = {name: column.take(order) for name, column in columns.items()}
-    content, again = run_content(rows_at(positions, order), taken, begins, own.__getitem__, chunk_shape, objects)
+    edges = np.flatnonzero(begins)
+    content, runs = run_content(rows_at(positions, order), taken, edges, own.__getitem__, chunk_shape, objects)
+    again = ranges(*runs)
     stored = inverse(again)
     starts = again[content.fragments.starts[:-1]]
     child = starts[new_parents[starts] >= 0]

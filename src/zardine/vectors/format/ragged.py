@@ -98,11 +98,16 @@ def are_distinct(numbers: Ints) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all()) or len(np.unique(numbers)) == len(numbers)
 
 
+def _size_of_rows(values: npt.NDArray[Any]) -> int:
+    """Bytes of a row, where rows are plain bytes one after the other; else 0."""
+    is_plain = values.flags.c_contiguous and values.dtype.kind in "biufc"
+    return values.itemsize * prod(values.shape[1:]) if is_plain else 0
+
+
 def rows_at(values: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
     """The rows of an array at these places. (``take`` is three times as fast as an index that is an array.)"""
-    size = values.itemsize * prod(values.shape[1:])
-    is_plain = values.flags.c_contiguous and values.dtype.kind in "biufc" and size > 0
-    if KERNEL is None or not is_plain or len(rows) * size < _MANY_BYTES:
+    size = _size_of_rows(values)
+    if KERNEL is None or not size or len(rows) * size < _MANY_BYTES:
         return values.take(rows, axis=0)
     plain = values.reshape(-1).view(np.uint8)
     taken = KERNEL.take_rows(plain, size, np.ascontiguousarray(rows, np.int64), thread_count())
@@ -116,6 +121,27 @@ def stable_order(numbers: Ints, count: int) -> Ints:
     if count <= 2**16:
         return np.argsort(numbers.astype(np.uint16), kind="stable")  # by counting
     return np.argsort(numbers, kind="stable")
+
+
+def runs_at(values: npt.NDArray[Any], first: Ints, lengths: Ints) -> npt.NDArray[Any]:
+    """:func:`rows_at` of ``lengths`` rows from each of ``first`` on."""
+    size = _size_of_rows(values)
+    if KERNEL is None or not size or len(values) * size < _MANY_BYTES:
+        return rows_at(values, ranges(first, lengths))
+    spans = (np.ascontiguousarray(each, np.int64) for each in (first, lengths))
+    taken = KERNEL.take_runs(values.reshape(-1).view(np.uint8), size, *spans, thread_count())
+    return np.frombuffer(taken, values.dtype).reshape(-1, *values.shape[1:])
+
+
+def find_runs(numbers: Ints, edges: Ints) -> Ints:
+    """Where runs of equal ``numbers`` begin, which are cut at the rows ``edges`` (ascending)."""
+    if KERNEL is not None and len(numbers) >= _FEWEST:
+        plain = (np.ascontiguousarray(each, np.int64) for each in (numbers, edges))
+        return np.frombuffer(KERNEL.find_runs(*plain), np.int64)
+    begins = np.ones(len(numbers), np.bool_)
+    begins[1:] = numbers[1:] != numbers[:-1]
+    begins[edges] = True
+    return np.flatnonzero(begins)
 
 
 def slices_of(rows: Ints) -> tuple[slice, ...] | None:

@@ -169,6 +169,22 @@ def make_packed(store: Store, packing: _Packing, some: range) -> bool:
     return True
 
 
+def write_pieces(array: Array, rows: Pieces) -> None:
+    """Store the rows of a table of byte strings that no document names yet, whose fill value is the empty one."""
+    assert KERNEL is not None
+    handle, step = array._handle, array.chunks[0]
+    compressors = handle.layout.chain(array.chunks).compressors
+    for number, start in enumerate(range(0, len(rows), step)):
+        some = rows.take(np.arange(start, min(len(rows), start + step)))
+        if not some.filled.any():
+            continue
+        joined = KERNEL.join_pieces((some.data, some.starts, some.lengths))
+        data: BytesLike = step.to_bytes(4, "little") + joined + bytes(4 * (step - len(some)))
+        for codec in compressors:
+            data = codec.encode(data)
+        _write(array, [((number,), data)], 1)
+
+
 def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> None:
     """Store encoded cells ``(C, K)`` of an array that no document names yet and that has none: each object once."""
     if array.shards is None:

@@ -11,6 +11,7 @@ import numpy as np
 from zardine.chunk_keys import DefaultChunkKeyEncoding
 from zardine.engine.array_config import ArrayConfig
 from zardine.hierarchy.find import document_key, names_of
+from zardine.kernel import KERNEL
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, to_documents
 from zardine.nodes.array import Array
@@ -18,7 +19,7 @@ from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node, as_objects
 from zardine.vectors.format.cell_documents import origin_of
 from zardine.vectors.format.pieces import Pieces
-from zardine.vectors.storing.cell_bytes import write_cells, write_encoded
+from zardine.vectors.storing.cell_bytes import write_cells, write_encoded, write_pieces
 from zardine.vectors.storing.cells import child
 
 USUAL, OTHER = "/", "."
@@ -50,6 +51,8 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
             write_encoded(array, places, node.cells)
         else:
             write_cells(array, places, Pieces.of(node.cells))
+    elif isinstance(node.rows, Pieces) and KERNEL is not None and array.fill_value == b"":
+        write_pieces(array, node.rows)
     elif node.rows is not None:
         step = _CHUNKS_AT_ONCE * array.chunks[0]
         for start in range(0, len(node.rows), step):
