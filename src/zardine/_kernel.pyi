@@ -380,6 +380,25 @@ def take_rows(values: Buffer, size: int, rows: Buffer, threads: int) -> bytearra
     A row that is not there is refused (:class:`ValueError`).
     """
 
+def take_runs(values: Buffer, size: int, first: Buffer, lengths: Buffer, threads: int) -> bytearray:
+    """As :func:`take_rows`, runs of ``lengths`` rows from each of ``first`` on (int64), one after the other."""
+
+def find_runs(numbers: Buffer, edges: Buffer) -> bytearray:
+    """Where runs of equal int64 begin, which are cut at the places ``edges`` (int64, ascending): as native int64.
+
+    Edges that do not ascend, or are no places, are refused (:class:`ValueError`).
+    """
+
+def encode_manifests(starts: Buffer, chunks: Buffer, fragments: Buffer, rank: int) -> bytearray:
+    """Lists of what objects are made of, one after the other: see ``zardine.vectors.format.manifests``.
+
+    Int64: object ``o`` is of the fragments ``starts[o]`` to ``starts[o + 1]`` (exclusive), and ``chunks`` has ``rank``
+    numbers for each. What does not fit together is refused (:class:`ValueError`).
+    """
+
+def join_pieces(elements: tuple[Buffer, Buffer, Buffer]) -> bytearray:
+    """Byte strings, named as for :func:`pack_elements`, one after the other, each behind its length as ``<u4``."""
+
 def stable_order(numbers: Buffer, count: int) -> bytearray:
     """The stable ascending order of int64 from 0 to below ``count``, found by counting: as native int64.
 

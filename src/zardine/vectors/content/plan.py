@@ -28,7 +28,7 @@ from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadat
 from zardine.vectors.format.links import SELF, encode_link_cells, segment_of, signed
 from zardine.vectors.format.manifests import manifest_pieces
 from zardine.vectors.format.pieces import Pieces
-from zardine.vectors.format.ragged import starts_of
+from zardine.vectors.format.ragged import row_numbers, starts_of
 from zardine.vectors.format.removed_objects import SOLE
 
 MANIFESTS_AT_ONCE = 16384
@@ -254,7 +254,7 @@ def _plan_objects(content: Content, layout: Layout) -> Iterator[Node]:
     objects = content.objects
     assert objects is not None
     rank = content.keys.shape[1]
-    cell = np.searchsorted(content.fragments.before, objects.fragments, side="right") - 1
+    cell = row_numbers(np.diff(content.fragments.before))[objects.fragments]
     chunks = content.keys[cell] if len(cell) else np.zeros((0, rank), np.int64)
     blobs = manifest_pieces(objects.starts, chunks, objects.fragments - content.fragments.before[cell])
     present = int((np.diff(objects.starts) > 0).sum())

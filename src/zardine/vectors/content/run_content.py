@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,21 +22,21 @@ def run_content(
     positions: npt.NDArray[Any],
     columns: Columns,
     edges: Ints,
-    object_of: Callable[[Ints], Ints],
+    starts: Ints,
     chunk_shape: Sequence[float],
     objects: Objects,
 ) -> tuple[Content, tuple[Ints, Ints]]:
     """Runs of rows, cut at the rows ``edges`` (ascending) and where the chunk changes.
 
-    ``object_of`` says which object rows are part of; these are in blocks that ascend. Of ``objects`` the ids and
-    attributes count. Also gives, of each run in the order in which they are stored, its first row among those given,
-    and how many it has.
+    The rows of each object are those from its place in ``starts`` to the next. Of ``objects`` the ids and attributes
+    count. Also gives, of each run in the order in which they are stored, its first row among those given, and how many
+    it has.
     """
     keys, cell = distinct_chunks_of(positions, chunk_shape)
     count = len(positions)
     first = find_runs(cell, edges)
     lengths = np.diff(np.concatenate([first, [count]]))
-    cells_of, rows_of = cell[first], object_of(first)
+    cells_of, manifests = cell[first], np.searchsorted(first, starts).astype(np.int64, copy=False)
     by_cell = stable_order(cells_of, len(keys))
     place = np.empty(len(first), np.int64)
     place[by_cell] = np.arange(len(first))
@@ -53,9 +53,7 @@ def run_content(
             True,
         ),
         {name: replace(column, values=runs_at(column.values, first, lengths)) for name, column in columns.items()},
-        objects=Objects(
-            objects.ids, starts_of(np.bincount(rows_of, minlength=len(objects.ids))), place, objects.attributes
-        ),
+        objects=Objects(objects.ids, manifests, place, objects.attributes),
     )
     return content, (first, lengths)
 
@@ -65,11 +63,7 @@ def polyline_content(
 ) -> Content:
     """Lines of ``lengths`` vertices; where a line goes on in another chunk, a link says so."""
     edges = starts_of(lengths)
-
-    def line_of(rows: Ints) -> Ints:
-        return np.searchsorted(edges, rows, side="right") - 1
-
-    content, _ = run_content(positions, columns, edges[:-1][lengths > 0], line_of, chunk_shape, objects)
+    content, _ = run_content(positions, columns, edges[:-1][lengths > 0], edges, chunk_shape, objects)
     assert content.objects is not None
     fragments, starts = content.objects.fragments, content.fragments.starts
     goes_on = np.ones(len(fragments), np.bool_)
@@ -94,8 +88,8 @@ def skeleton_content(
     begins, own = new_parents != np.arange(len(order)) - 1, row[order]
     begins[1:] |= own[1:] != own[:-1]
     taken = {name: column.take(order) for name, column in columns.items()}
-    edges = np.flatnonzero(begins)
-    content, runs = run_content(rows_at(positions, order), taken, edges, own.__getitem__, chunk_shape, objects)
+    edges, trees = np.flatnonzero(begins), starts_of(np.bincount(own, minlength=len(objects.ids)))
+    content, runs = run_content(rows_at(positions, order), taken, edges, trees, chunk_shape, objects)
     again = ranges(*runs)
     stored = inverse(again)
     starts = again[content.fragments.starts[:-1]]
