@@ -72,14 +72,13 @@ def by_object(
     each stored row had among those given.
     """
     object_ids = objects.ids
-    number = cell * max(1, len(object_ids)) + row
-    order = np.argsort(number, kind="stable")
-    ordered = number[order]
+    by_row = stable_order(row, len(object_ids))
+    order = by_row[stable_order(cell[by_row], len(keys))]
+    ordered = cell[order] * max(1, len(object_ids)) + row[order]
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(ordered) else order[:0]
     starts = np.concatenate([first, [len(ordered)]]).astype(np.int64)
     cells_of, rows_of = cell[order][first], row[order][first]
     before = starts_of(np.bincount(cells_of, minlength=len(keys)))
-    by_row = np.argsort(rows_of, kind="stable")
     manifest = starts_of(np.bincount(rows_of, minlength=len(object_ids)))
     content = Content(
         keys,
@@ -87,7 +86,7 @@ def by_object(
         rows_at(positions, order),
         Fragments(before, starts, np.arange(len(positions)), True),
         {name: column.take(order) for name, column in columns.items()},
-        objects=Objects(object_ids, manifest, by_row, objects.attributes),
+        objects=Objects(object_ids, manifest, stable_order(rows_of, len(object_ids)), objects.attributes),
     )
     return content, order
 
