@@ -223,7 +223,7 @@ mod tests {
                 let value = |at: usize| ((at * 7919) % 4001) as f64 / 8.0 - 250.0;
                 let values: Vec<f64> = (0..count * rank).map(value).collect();
                 let (lengths, first) = (vec![62.5; rank], vec![-4.0; rank]);
-                let widths = [9, 8, 11, 8][..rank].to_vec();
+                let widths = [9, 10, 11, 9][..rank].to_vec();
                 let (numbers, (filled, counts)) = numbered(&values, double, &lengths, &first, &widths).unwrap();
                 assert!(filled.is_sorted_by(|a, b| a < b));
                 assert_eq!(counts.iter().sum::<i64>(), count as i64);
