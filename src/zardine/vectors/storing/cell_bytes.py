@@ -44,7 +44,7 @@ _PACKED_AT_ONCE = 32 * 2**20
 """Bytes of cells, about, whose objects are made together, and may be in memory."""
 
 _FILES_AT_ONCE = 4096
-_FOLDERS_AT_ONCE = 128
+_FOLDERS_AT_ONCE = 32
 """That are open together."""
 
 _SEVERAL = 8
