@@ -117,34 +117,40 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Byte strings that become chunks of shards, one after the other in each, with the index of each shard.
+/// Byte strings that become chunks, each with what stands around it: values of their own, or one after the other in
+/// shards, with the index of each.
 pub struct Packing<'a> {
-    strings: Vec<&'a [u8]>,
+    strings: Vec<SharedBytes<'a>>,
     sums: usize,
-    table: ShardTable,
+    table: Option<ShardTable>,
     sizes: Vec<usize>,
     total: usize,
 }
 
 impl<'a> Packing<'a> {
-    /// `table` says in which shard and row each byte string goes, and has as many jobs; chunks have so many checksums.
-    pub fn new(strings: Vec<&'a [u8]>, sums: usize, table: ShardTable) -> Result<Self, String> {
+    /// `table` says in which shard and row each byte string goes, and has as many jobs; without one, each is a value.
+    /// Chunks have so many checksums.
+    pub fn new(strings: Vec<SharedBytes<'a>>, sums: usize, table: Option<ShardTable>) -> Result<Self, String> {
         let around = sums.checked_mul(sum::SIZE).and_then(|size| size.checked_add(HEAD)).ok_or("too many checksums")?;
         if strings.iter().any(|string| u32::try_from(string.len()).is_err()) {
             return Err("a byte string of more bytes than its length can tell".into());
         }
-        let size = |shard| {
-            let mut jobs = table.jobs(shard);
-            jobs.try_fold(table.index_size(), |size, job| {
-                size.checked_add(strings.get(job)?.len())?.checked_add(around)
-            })
+        let (count, index) = match &table {
+            None => (strings.len(), 0),
+            Some(table) => (table.shards(), table.index_size()),
         };
-        let sizes = (0..table.shards()).map(size).collect::<Option<Vec<usize>>>().ok_or("too many bytes")?;
-        let total = sizes.iter().try_fold(0usize, |total, &size| total.checked_add(size)).ok_or("too many bytes")?;
-        Ok(Packing { strings, sums, table, sizes, total })
+        let mut packing = Packing { strings, sums, table, sizes: Vec::new(), total: 0 };
+        let size = |value| {
+            let mut jobs = packing.jobs(value);
+            jobs.try_fold(index, |size, job| size.checked_add(packing.strings.get(job)?.len())?.checked_add(around))
+        };
+        packing.sizes = (0..count).map(size).collect::<Option<Vec<usize>>>().ok_or("too many bytes")?;
+        let total = packing.sizes.iter().try_fold(0usize, |total, &size| total.checked_add(size));
+        packing.total = total.ok_or("too many bytes")?;
+        Ok(packing)
     }
 
-    /// Bytes of each shard.
+    /// Bytes of each value.
     pub fn sizes(&self) -> &[usize] {
         &self.sizes
     }
@@ -153,7 +159,27 @@ impl<'a> Packing<'a> {
         self.total
     }
 
-    /// Fill `out`, which is as long as all shards, with one after the other.
+    /// The chunks of a value.
+    pub fn jobs(&self, value: usize) -> Range<usize> {
+        self.table.as_ref().map_or(value..value + 1, |table| table.jobs(value))
+    }
+
+    /// Bytes in front of the chunks of a value.
+    pub fn head(&self) -> usize {
+        self.table.as_ref().map_or(0, ShardTable::head)
+    }
+
+    /// Bytes behind the chunks of a value.
+    pub fn tail(&self) -> usize {
+        self.table.as_ref().map_or(0, |table| table.index_size() - table.head())
+    }
+
+    /// Bytes of a chunk.
+    pub fn chunk_size(&self, job: usize) -> usize {
+        HEAD + self.strings[job].len() + self.sums * sum::SIZE
+    }
+
+    /// Fill `out`, which is as long as all values, with one after the other.
     pub fn pack(&self, mut out: &mut [u8], threads: usize) -> Outcome {
         if out.len() != self.total {
             return Err("an output of another length".into());
@@ -164,38 +190,51 @@ impl<'a> Packing<'a> {
         Batches::new(self.sizes.iter().copied(), threads).run(
             || (),
             |(), range| {
-                for shard in range {
-                    let mut target = targets[shard].lock().unwrap_or_else(PoisonError::into_inner);
-                    failures.watch(shard, || self.pack_shard(shard, &mut target));
+                for value in range {
+                    let mut target = targets[value].lock().unwrap_or_else(PoisonError::into_inner);
+                    failures.watch(value, || {
+                        let (head, size) = (self.head(), target.len());
+                        self.write_chunks(self.jobs(value), &mut target[head..size - self.tail()]);
+                        let index = if head > 0 { 0..head } else { size - self.tail()..size };
+                        self.write_index(value, &mut target[index]);
+                        Ok(())
+                    });
                 }
             },
         );
         failures.sorted().into_iter().next().map_or(Ok(()), |(_, reason)| Err(reason))
     }
 
-    fn pack_shard(&self, shard: usize, target: &mut [u8]) -> Outcome {
-        let around = HEAD + self.sums * sum::SIZE;
-        let mut at = self.table.head();
-        let mut placed = Vec::with_capacity(self.table.jobs(shard).len());
-        for job in self.table.jobs(shard) {
-            let string = self.strings[job];
-            let chunk = &mut target[at..at + around + string.len()];
+    /// Fill `target`, which is as long as these chunks, with one after the other.
+    pub fn write_chunks(&self, jobs: Range<usize>, mut target: &mut [u8]) {
+        for job in jobs {
+            let (string, chunk) = (self.strings[job], target.split_off_mut(..self.chunk_size(job)));
+            let chunk = chunk.expect("so long is the target");
+            let end = HEAD + string.len();
             chunk[..4].copy_from_slice(&1u32.to_le_bytes());
             chunk[4..HEAD].copy_from_slice(&(string.len() as u32).to_le_bytes());
-            chunk[HEAD..HEAD + string.len()].copy_from_slice(string);
-            let (mut computed, mut end) = (0, 0);
+            string.copy_to(0, &mut chunk[HEAD..end]);
+            let (mut computed, mut summed) = (0, 0);
             for number in 0..self.sums {
-                let stop = HEAD + string.len() + number * sum::SIZE;
-                computed = sum::crc32c(computed, &chunk[end..stop]);
+                let stop = end + number * sum::SIZE;
+                computed = sum::crc32c(computed, &chunk[summed..stop]);
                 chunk[stop..stop + sum::SIZE].copy_from_slice(&computed.to_le_bytes());
-                end = stop;
+                summed = stop;
             }
-            placed.push((job, at as u64, chunk.len() as u64));
-            at += chunk.len();
         }
-        let index = if self.table.head() > 0 { 0..self.table.head() } else { at..target.len() };
-        self.table.write_index(&placed, &mut target[index]);
-        Ok(())
+    }
+
+    /// Fill `target`, as long as it is, with the index of a value that is a shard.
+    pub fn write_index(&self, value: usize, target: &mut [u8]) {
+        let Some(table) = &self.table else { return };
+        let mut at = table.head() as u64;
+        let place = |job| {
+            let length = self.chunk_size(job) as u64;
+            at += length;
+            (job, at - length, length)
+        };
+        let placed: Vec<_> = table.jobs(value).map(place).collect();
+        table.write_index(&placed, target);
     }
 }
 
@@ -265,12 +304,12 @@ mod tests {
     #[test]
     fn shards_are_those_whose_chunks_were_made_one_by_one() {
         let texts: Vec<Vec<u8>> = (0..40).map(|number: usize| vec![number as u8; number * 31 % 70]).collect();
-        let strings = || texts.iter().map(Vec::as_slice).collect();
+        let strings = || texts.iter().map(|text| SharedBytes::of(text)).collect::<Vec<_>>();
         let bounds = [0, 0, 15, 16, 40];
         let rows: Vec<i64> = (0..40).map(|number| number * 7 % 40).collect();
         for (sums, at_start) in [(0, false), (1, true), (2, false)] {
             let table = || ShardTable::new(&bounds, &rows, 40, (at_start, true), 40).unwrap();
-            let call = Packing::new(strings(), sums, table()).unwrap();
+            let call = Packing::new(strings(), sums, Some(table())).unwrap();
             let mut out = vec![7; call.total()];
             call.pack(&mut out, 3).unwrap();
             let mut wanted = Vec::new();
@@ -289,9 +328,13 @@ mod tests {
             }
             assert_eq!(out, wanted);
             assert!(call.pack(&mut [0; 3], 1).is_err());
+            let alone = Packing::new(strings(), sums, None).unwrap();
+            let mut out = vec![7; alone.total()];
+            alone.pack(&mut out, 3).unwrap();
+            assert_eq!(out, texts.iter().flat_map(|text| chunk(text, sums)).collect::<Vec<u8>>());
         }
         let table = ShardTable::new(&bounds, &rows, 40, (false, true), 40).unwrap();
-        assert!(Packing::new(vec![&[]], 1, table).is_err());
+        assert!(Packing::new(vec![SharedBytes::of(&[])], 1, Some(table)).is_err());
     }
 
     #[test]

@@ -13,16 +13,19 @@
 #![deny(clippy::undocumented_unsafe_blocks, clippy::missing_safety_doc)]
 
 pub mod axis_rows;
+pub mod cell_numbers;
 pub mod chunk_box;
 pub mod chunk_geometry;
 pub mod counting;
 pub mod crew;
 pub mod decode;
 pub mod distinct;
+pub mod element_files;
 pub mod elements;
 pub mod encode;
 pub mod fill_value;
 pub mod job_table;
+pub mod manifests;
 pub mod many_files;
 pub mod merged_shard;
 pub mod new_file;
@@ -47,6 +50,7 @@ pub mod stored_files;
 pub mod stored_shards;
 pub mod strided_memory;
 pub mod swap;
+pub mod taken_rows;
 pub mod transfer;
 pub mod workers;
 

@@ -3,7 +3,7 @@
 //! Names are those of one directory each, so that no link in a path leads elsewhere; a link in the place of a file is
 //! not followed. What is not the usual case fails, with the number of the system's error, and is the caller's to do.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -15,7 +15,7 @@ const READ: i32 = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_
 const NEW: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
 const MODE: libc::c_uint = 0o666;
 /// Bytes that opening a file is about as much work as.
-const OPENING: usize = 16 * 1024;
+pub const OPENING: usize = 16 * 1024;
 
 /// A file by its name in a directory. The caller keeps that open; if it does not, calls fail, or name other files.
 pub struct Place {
@@ -23,20 +23,29 @@ pub struct Place {
     pub name: CString,
 }
 
+fn open(directory: RawFd, name: &CStr, flags: i32) -> io::Result<File> {
+    // SAFETY: the name is a string that ends in NUL; whatever number the descriptor is, the call only fails.
+    let file = unsafe { libc::openat(directory, name.as_ptr(), flags, MODE) };
+    if file < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was opened just now, and nobody else knows of it.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
+}
+
+/// Make an empty file that is not there, to be written.
+pub fn create(directory: RawFd, name: &CStr) -> io::Result<File> {
+    open(directory, name, NEW)
+}
+
 impl Place {
     fn open(&self, flags: i32) -> io::Result<File> {
-        // SAFETY: the name is a string that ends in NUL; whatever number the descriptor is, the call only fails.
-        let file = unsafe { libc::openat(self.directory, self.name.as_ptr(), flags, MODE) };
-        if file < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: it was opened just now, and nobody else knows of it.
-        Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
+        open(self.directory, &self.name, flags)
     }
 
     /// Make the file. One that cannot be filled stays there in part.
     fn make(&self, content: SharedBytes) -> io::Result<()> {
-        content.write_to(&self.open(NEW)?)
+        content.write_to(&create(self.directory, &self.name)?)
     }
 
     /// All bytes of the file; `None` for one of more than `most`, and for what is no regular file.

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
@@ -197,6 +198,29 @@ impl<'a> SharedBytes<'a> {
         (self.start as usize, self.start as usize + self.length)
     }
 
+    /// `length` bytes from `offset` on, if there are so many.
+    pub fn part(&self, offset: usize, length: usize) -> Option<Self> {
+        if offset > self.length || length > self.length - offset {
+            return None;
+        }
+        // SAFETY: they are among those that `new` was promised.
+        Some(unsafe { SharedBytes::new(self.start.add(offset), length) })
+    }
+
+    /// Copy the bytes from `offset` on to all of `target`, which need not hold anything yet, and give it as what it is
+    /// then. Panics where there are too few.
+    #[inline(always)]
+    pub fn copy_to_new<'t>(&self, offset: usize, target: &'t mut [MaybeUninit<u8>]) -> &'t mut [u8] {
+        assert!(offset <= self.length && target.len() <= self.length - offset);
+        let start = target.as_mut_ptr().cast::<u8>();
+        // SAFETY: so many bytes are there, as asserted and as `new` was promised; `target` is elsewhere, as in `copy_to`.
+        // All of it is written then, so that it is bytes, borrowed as it was.
+        unsafe {
+            ptr::copy_nonoverlapping(self.start.add(offset), start, target.len());
+            std::slice::from_raw_parts_mut(start, target.len())
+        }
+    }
+
     /// Copy the bytes from `offset` on to all of `target`. Panics where there are too few.
     pub fn copy_to(&self, offset: usize, target: &mut [u8]) {
         assert!(offset <= self.length && target.len() <= self.length - offset);
@@ -288,5 +312,12 @@ mod tests {
         }));
         assert_eq!(seen, content);
         assert!(std::panic::catch_unwind(|| shared.copy_to(9_998, &mut [0; 3])).is_err());
+        let mut fresh = [MaybeUninit::uninit(); 3];
+        assert_eq!(shared.copy_to_new(9_997, &mut fresh), &content[9_997..]);
+        assert!(std::panic::catch_unwind(|| shared.copy_to_new(9_998, &mut [MaybeUninit::uninit(); 3]).len()).is_err());
+        shared.part(5, 4).unwrap().copy_to(1, &mut target);
+        assert_eq!(target, content[6..9]);
+        assert!(shared.part(10_000, 0).is_some_and(|part| part.is_empty()));
+        assert!([(10_001, 0), (9_999, 2), (1, usize::MAX)].iter().all(|&(at, size)| shared.part(at, size).is_none()));
     }
 }

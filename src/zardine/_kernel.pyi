@@ -325,6 +325,32 @@ def read_elements(sources: Sequence[Buffer | int], jobs: Buffer, sums: int, thre
     so many checksums (CRC32C, ``sums``), each of all that stands before it. ``None`` where one is anything else.
     """
 
+def pack_elements(
+    elements: tuple[Buffer, Buffer, Buffer],
+    sums: int,
+    shards: tuple[Buffer, Buffer, int, bool, bool] | None,
+    threads: int,
+) -> tuple[bytearray, list[int]]:
+    """Make chunks of byte strings, as :func:`read_elements` reads them; and tell how long each value is.
+
+    ``elements``: a buffer, and of each byte string where it begins there and its length (int64). A chunk is a value of
+    its own; or, with ``shards``, there is a value for each of these: where the chunks of each start, and in all, and of
+    each chunk its row in the index (int64); then the rows of an index, whether it lies in front of the chunks, and
+    whether a checksum is behind it.
+    """
+
+def make_element_files(
+    files: NewFiles,
+    elements: tuple[Buffer, Buffer, Buffer],
+    sums: int,
+    shards: tuple[Buffer, Buffer, int, bool, bool] | None,
+    threads: int,
+) -> list[tuple[int, int]]:
+    """As :func:`pack_elements`, each value into a file that is not there; number and error number of each that failed.
+
+    Files are made in place. One that fails stays there in part.
+    """
+
 def read_files(files: Sequence[tuple[int, bytes]], most: int, threads: int) -> list[bytes | None]:
     """Read whole files, named as for :func:`make_files`.
 
@@ -336,6 +362,42 @@ def read_named_files(below: bytes, paths: Sequence[bytes], most: int) -> list[by
 
     ``None`` where one is missing, has more than ``most`` bytes, is no regular file, lies elsewhere or cannot be read.
     """
+
+def number_cells(
+    positions: Buffer, double: bool, grid: tuple[Sequence[float], Sequence[float], Sequence[int]], threads: int
+) -> tuple[bytearray, bytearray, bytearray]:
+    """Which cells of a grid positions lie in, rows of float32 or, ``double``, of float64.
+
+    ``grid``: of each axis the length of a cell, the number of the first one, and how many there are. Returns for
+    each position the place of its cell among those in which any lies; numbers of these cells, in C order, ascending;
+    and how many positions are in each: native int64. A position outside, and far more cells than positions, are refused
+    (:class:`ValueError`).
+    """
+
+def take_rows(values: Buffer, size: int, rows: Buffer, threads: int) -> bytearray:
+    """The rows of ``size`` bytes each that ``values`` has at the places ``rows`` (int64).
+
+    A row that is not there is refused (:class:`ValueError`).
+    """
+
+def take_runs(values: Buffer, size: int, first: Buffer, lengths: Buffer, threads: int) -> bytearray:
+    """As :func:`take_rows`, runs of ``lengths`` rows from each of ``first`` on (int64), one after the other."""
+
+def find_runs(numbers: Buffer, edges: Buffer) -> bytearray:
+    """Where runs of equal int64 begin, which are cut at the places ``edges`` (int64, ascending): as native int64.
+
+    Edges that do not ascend, or are no places, are refused (:class:`ValueError`).
+    """
+
+def encode_manifests(starts: Buffer, chunks: Buffer, fragments: Buffer, rank: int) -> bytearray:
+    """Lists of what objects are made of, one after the other: see ``zardine.vectors.format.manifests``.
+
+    Int64: object ``o`` is of the fragments ``starts[o]`` to ``starts[o + 1]`` (exclusive), and ``chunks`` has ``rank``
+    numbers for each. What does not fit together is refused (:class:`ValueError`).
+    """
+
+def join_pieces(elements: tuple[Buffer, Buffer, Buffer]) -> bytearray:
+    """Byte strings, named as for :func:`pack_elements`, one after the other, each behind its length as ``<u4``."""
 
 def stable_order(numbers: Buffer, count: int) -> bytearray:
     """The stable ascending order of int64 from 0 to below ``count``, found by counting: as native int64.

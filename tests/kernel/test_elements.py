@@ -106,12 +106,19 @@ def test_byte_strings_behind_their_lengths() -> None:
         KERNEL.split_elements(joined, -1, 1)
 
 
+def strings(texts: list[bytes]) -> tuple[bytes, Any, Any]:
+    """Byte strings of one buffer, not in its order."""
+    ends = np.cumsum([len(each) for each in texts[::-1]])[::-1]
+    lengths = np.array([len(each) for each in texts])
+    return b"".join(texts[::-1]), ends - lengths, lengths
+
+
 @pytest.mark.parametrize("at_start", [False, True])
 def test_shards_are_made_whose_chunks_are_read_again(at_start: bool) -> None:
     assert KERNEL is not None
     texts = [os.urandom(size) for size in (3, 0, 70_000, 11, 5)]
     bounds, rows = np.array([0, 2, 2, 5]), np.array([1, 0, 3, 2, 0])
-    data, sizes = KERNEL.pack_elements(texts, 1, (bounds, rows, 4, at_start, True), 2)
+    data, sizes = KERNEL.pack_elements(strings(texts), 1, (bounds, rows, 4, at_start, True), 2)
     assert len(data) == sum(sizes)
     begin = 0
     for shard, size in enumerate(sizes):
@@ -126,6 +133,50 @@ def test_shards_are_made_whose_chunks_are_read_again(at_start: bool) -> None:
         (bounds, rows[1:], 4, at_start, True),
     ):
         with pytest.raises(ValueError, match=r".+"):
-            KERNEL.pack_elements(texts, 1, shards, 2)
-    with pytest.raises(ValueError, match="bytes"):
-        KERNEL.pack_elements([*texts[1:], None], 1, (bounds, rows, 4, at_start, True), 2)  # type: ignore[list-item]
+            KERNEL.pack_elements(strings(texts), 1, shards, 2)
+    assert KERNEL.pack_elements(strings(texts), 1, None, 2) == (
+        b"".join(map(chunk, texts)),
+        [len(chunk(t)) for t in texts],
+    )
+    data, starts, lengths = strings(texts)
+    for wrong in [(data, starts, lengths[1:]), (data, starts + 1, lengths), (data, -starts, lengths), (data, starts)]:
+        with pytest.raises(ValueError, match=r".+"):
+            KERNEL.pack_elements(wrong, 1, None, 2)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_files_are_made_of_what_is_packed(tmp_path: Path, threads: int) -> None:
+    assert KERNEL is not None
+    texts = [os.urandom(size) for size in (3, 0, 700_000, 11, 400_000, 5)]
+    bounds, rows = np.array([0, 2, 5, 6]), np.array([1, 0, 3, 2, 0, 1])
+    base = os.open(tmp_path, os.O_RDONLY)
+
+    def make(keys: list[str], shards: Any, count: int = 6) -> Any:
+        assert KERNEL is not None
+        data, starts, lengths = strings(texts)
+        files = KERNEL.open_new_files(base, keys, [], (b".own-", b".own-edit-", b".tmp"), 0)
+        try:
+            return KERNEL.make_element_files(files, (data, starts[:count], lengths[:count]), 1, shards, threads)
+        finally:
+            files.close()
+
+    try:
+        for at_start in (False, True):
+            shards = bounds, rows, 4, at_start, True
+            data, _ = KERNEL.pack_elements(strings(texts), 1, shards, 2)
+            keys = [f"{at_start}/c/{number}" for number in range(3)]
+            assert make(keys, shards) == []
+            assert b"".join((tmp_path / key).read_bytes() for key in keys) == data
+            (tmp_path / keys[1]).unlink()
+            assert make(keys, shards) == [(0, 17), (2, 17)]  # those that are there stay
+            assert b"".join((tmp_path / key).read_bytes() for key in keys) == data
+        keys = [f"flat/{number % 2}/{number}" for number in range(6)]
+        assert make(keys, None) == []
+        assert [(tmp_path / key).read_bytes() for key in keys] == list(map(chunk, texts))
+        for keys, shards in [(["a"], None), (["a"] * 2, (bounds[[0, 0, 3]], rows, 4, False, True))]:
+            with pytest.raises(ValueError, match="files for"):
+                make(keys, shards)
+        assert make([], None, 0) == []
+    finally:
+        os.close(base)
+    assert not (tmp_path / "a").exists()

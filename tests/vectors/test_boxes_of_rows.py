@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zardine.vectors.content.point_content import stable_order
-from zardine.vectors.format.ragged import bounds_of, find_rows, slices_of, unique_rows
+from zardine.vectors.format.ragged import bounds_of, find_rows, slices_of, stable_order, unique_rows
 
 Rows = list[tuple[int, ...]]
 

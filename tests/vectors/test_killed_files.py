@@ -60,6 +60,7 @@ def mortal_files(monkeypatch: pytest.MonkeyPatch, changes: int) -> Iterator[None
     with monkeypatch.context() as patch:
         patch.setattr(cell_bytes, "os", Files())
         patch.setattr(cell_bytes, "make_files", make)
+        patch.setattr(cell_bytes, "make_packed", lambda store, packing, some: False)  # but one file after the other
         for name in ("set", "erase", "erase_prefix"):
             patch.setattr(LocalStore, name, guarded(getattr(LocalStore, name)))
         patch.setattr(EditableFile, "replace", guarded(EditableFile.replace))

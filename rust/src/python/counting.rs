@@ -1,4 +1,5 @@
-//! The order of numbers: see `counting`.
+//! Vertices in the order of their cells: which cell each is in (`cell_numbers`), the order of numbers (`counting`), and
+//! rows in that order (`taken_rows`).
 
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
@@ -6,7 +7,12 @@ use pyo3::types::PyByteArray;
 use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::{NewByteArray, guarded};
+use crate::cell_numbers::{self, CellGrid, Positions};
 use crate::counting;
+use crate::taken_rows::{self, Runs};
+
+/// Bytes of a number.
+const NUMBER: usize = 8;
 
 #[pyfunction]
 pub fn stable_order<'py>(
@@ -16,15 +22,105 @@ pub fn stable_order<'py>(
 ) -> PyResult<Bound<'py, PyByteArray>> {
     let buffer = Buffer::of(numbers, false)?;
     let numbers = buffer.integers()?;
-    if count > numbers.len().saturating_mul(16).saturating_add(1 << 16) {
+    if is_far_more(count, numbers.len()) {
         return Err(invalid("far more numbers than there are"));
     }
-    let size = numbers.len().checked_mul(8).ok_or_else(|| invalid("too many numbers"))?;
     let mut content = NewByteArray::new(py)?;
-    let (order, _) = content.grow_with_zeros(size)?.as_chunks_mut();
+    let (order, _) = content.grow_with_zeros(bytes_of(numbers.len(), NUMBER)?)?.as_chunks_mut();
     if !guarded(py, || counting::stable_order(numbers, count, order))? {
         return Err(invalid("numbers beyond their count"));
     }
     // SAFETY: zeros were written to all of it.
     Ok(unsafe { content.filled() })
+}
+
+/// Numbers of positions; those of cells, and how many positions are in each.
+type Numbered<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
+
+#[pyfunction]
+pub fn number_cells<'py>(
+    py: Python<'py>,
+    positions: &Bound<'py, PyAny>,
+    double: bool,
+    grid: (Vec<f64>, Vec<f64>, Vec<usize>),
+    threads: usize,
+) -> PyResult<Numbered<'py>> {
+    let (lengths, first, widths) = grid;
+    let grid = CellGrid::new(&lengths, &first, &widths).map_err(invalid)?;
+    let buffer = Buffer::of(positions, false)?;
+    let positions = Positions { values: buffer.bytes()?, double };
+    let count = positions.values.len() / (grid.rank() * if double { 8 } else { 4 });
+    if is_far_more(grid.count(), count) {
+        return Err(invalid("far more cells than positions"));
+    }
+    let mut content = NewByteArray::new(py)?;
+    let numbers = content.grow(bytes_of(count, NUMBER)?)?;
+    let found = guarded(py, || cell_numbers::number(positions, &grid, numbers, threads))?;
+    let (filled, counts) = found.ok_or_else(|| invalid("positions outside of the grid"))?;
+    // SAFETY: a number was written for each position, as one is found only then.
+    let numbers = unsafe { content.filled() };
+    Ok((numbers, as_bytes(py, filled), as_bytes(py, counts)))
+}
+
+#[pyfunction]
+pub fn take_rows<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+    size: usize,
+    rows: &Bound<'py, PyAny>,
+    threads: usize,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let (values, rows) = (Buffer::of(values, false)?, Buffer::of(rows, false)?);
+    let (values, rows) = (values.bytes()?, rows.integers()?);
+    let mut content = NewByteArray::new(py)?;
+    let out = content.grow(bytes_of(rows.len(), size)?)?;
+    if !guarded(py, || taken_rows::take_rows(values, size, rows, out, threads))? {
+        return Err(invalid("rows beyond the values"));
+    }
+    // SAFETY: each row was written, as is said.
+    Ok(unsafe { content.filled() })
+}
+
+#[pyfunction]
+pub fn take_runs<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+    size: usize,
+    first: &Bound<'py, PyAny>,
+    lengths: &Bound<'py, PyAny>,
+    threads: usize,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let (values, first, lengths) = (Buffer::of(values, false)?, Buffer::of(first, false)?, Buffer::of(lengths, false)?);
+    let runs = Runs::new(values.bytes()?, size, first.integers()?, lengths.integers()?);
+    let runs = runs.ok_or_else(|| invalid("rows beyond the values"))?;
+    let mut content = NewByteArray::new(py)?;
+    let out = content.grow(runs.total())?;
+    guarded(py, || runs.take(out, threads))?;
+    // SAFETY: each run was written, one behind the other, and they are as long as all of it.
+    Ok(unsafe { content.filled() })
+}
+
+#[pyfunction]
+pub fn find_runs<'py>(
+    py: Python<'py>,
+    numbers: &Bound<'py, PyAny>,
+    edges: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let (numbers, edges) = (Buffer::of(numbers, false)?, Buffer::of(edges, false)?);
+    let (numbers, edges) = (numbers.integers()?, edges.integers()?);
+    let found = guarded(py, || taken_rows::find_runs(numbers, edges))?;
+    Ok(as_bytes(py, found.ok_or_else(|| invalid("edges that are no ascending rows"))?))
+}
+
+fn as_bytes(py: Python<'_>, numbers: Vec<i64>) -> Bound<'_, PyByteArray> {
+    PyByteArray::new(py, &numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<u8>>())
+}
+
+fn bytes_of(count: usize, size: usize) -> PyResult<usize> {
+    count.checked_mul(size).ok_or_else(|| invalid("too many numbers"))
+}
+
+/// Whether there are so many numbers beside those that are named that it is no way to count each.
+fn is_far_more(count: usize, named: usize) -> bool {
+    count > named.saturating_mul(16).saturating_add(1 << 16)
 }

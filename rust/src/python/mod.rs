@@ -46,8 +46,15 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;
     module.add_function(wrap_pyfunction!(block::block_of_elements, module)?)?;
     module.add_function(wrap_pyfunction!(block::locate_block, module)?)?;
+    module.add_function(wrap_pyfunction!(counting::find_runs, module)?)?;
+    module.add_function(wrap_pyfunction!(counting::number_cells, module)?)?;
     module.add_function(wrap_pyfunction!(counting::stable_order, module)?)?;
+    module.add_function(wrap_pyfunction!(counting::take_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(counting::take_runs, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::encode_manifests, module)?)?;
     module.add_function(wrap_pyfunction!(elements::join_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::join_pieces, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::make_element_files, module)?)?;
     module.add_function(wrap_pyfunction!(elements::pack_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::read_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::split_elements, module)?)?;

@@ -524,7 +524,7 @@ impl<'py> NewByteArray<'py> {
     }
 
     /// `more` bytes at the end, still to be written.
-    fn grow(&mut self, more: usize) -> PyResult<&mut [MaybeUninit<u8>]> {
+    pub fn grow(&mut self, more: usize) -> PyResult<&mut [MaybeUninit<u8>]> {
         let before = self.0.len();
         let size = before.checked_add(more).and_then(|size| ffi::Py_ssize_t::try_from(size).ok());
         let size = size.ok_or_else(|| invalid("too many bytes"))?;

@@ -11,7 +11,7 @@ store that cannot be read until the next writer, or ``repair``, brings that to a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
@@ -231,8 +231,12 @@ def new_store(kind: str, keys: Ints, prepared: Prepared, options: StoreOptions, 
 def write_store(path: StoreLike, content: Content, new: NewStore, *, overwrite: bool = False) -> None:
     """Write a store of one level, which holds ``content``; others that write here wait. As :func:`write_planned`."""
     store, inner = find_place(path, mode="a")
-    nodes = list(plan_level(content, new.grid, always_links=KINDS[new.kind].links))
-    write_planned(store, inner, nodes, level_attributes(content, 0, nodes), new, overwrite=overwrite)
+
+    def attributes(nodes: Sequence[Node]) -> dict[str, Any]:
+        return level_attributes(content, 0, nodes)
+
+    nodes = plan_level(content, new.grid, always_links=KINDS[new.kind].links)
+    write_planned(store, inner, nodes, attributes, new, overwrite=overwrite)
 
 
 def level_in_parts(blocks: Blocks, nodes: Sequence[Node]) -> dict[str, Any]:
@@ -252,29 +256,31 @@ def check_room(path: StoreLike, overwrite: bool) -> None:
 def write_planned(
     store: Store,
     inner: str,
-    nodes: Sequence[Node],
-    attributes: Mapping[str, Any],
+    nodes: Iterable[Node],
+    attributes: Callable[[Sequence[Node]], Mapping[str, Any]],
     new: NewStore,
     *,
     overwrite: bool,
 ) -> None:
-    """Write a store whose only level has ``attributes`` and consists of ``nodes``; others that write here wait.
+    """Write a store whose only level consists of ``nodes``, which say its ``attributes``; others that write here wait.
 
-    With ``overwrite`` an old store is there until one write changes to the new one.
+    While a node is stored the next one may be planned. With ``overwrite`` an old store is there until one write changes
+    to the new one.
 
     Raises :class:`~zardine.errors.NodeExistsError` where something is stored at the place and ``overwrite`` is false.
     After an error nothing is left behind.
     """
     root = root_attributes(store, inner, new)
-    if overwrite and replace_store(store, inner, nodes, attributes, root):
-        return
+    if overwrite:
+        nodes = list(nodes)
+        if replace_store(store, inner, nodes, attributes(nodes), root):
+            return
     level = child(inner, "0")
     with store.lock(child(level, "zarr.json")):  # who writes here now is no writer that was killed
         make_room(store, inner, overwrite)
         try:
             write_document(store, level, group({UNFINISHED: True}))
-            write_nodes(store, level, nodes)
-            write_document(store, level, group(attributes))
+            write_document(store, level, group(attributes(write_nodes(store, level, nodes))))
             create_ancestors(store, inner)
             write_document(store, inner, group(root))
         except BaseException:

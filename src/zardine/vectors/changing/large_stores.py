@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -245,7 +245,11 @@ def _store_in_parts(
     blocks = blocks_of(vertices, prepared.chunk_shape)
     new = new_store(kind, blocks.keys, prepared, options, origin)
     nodes = plan(store, child(inner, "0"), blocks, new.grid)
-    write_planned(store, inner, nodes, level_in_parts(blocks, nodes), new, overwrite=options.get("overwrite", False))
+
+    def attributes(nodes: Sequence[Node]) -> dict[str, Any]:
+        return level_in_parts(blocks, nodes)
+
+    write_planned(store, inner, nodes, attributes, new, overwrite=options.get("overwrite", False))
 
 
 def store_content(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.vectors.format.links import rank_of, sigma_of
-from zardine.vectors.format.ragged import unique_rows
+from zardine.vectors.format.ragged import stable_order, starts_of, unique_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,29 +39,36 @@ def place_links(chunks: Ints, rows: Ints, *, canonical: bool, anchors: Ints | No
     ``canonical``: endpoints may be reordered. ``anchors`` ``(M, K)``: what offsets count from, where that is not the
     first endpoint's own chunk (another level).
     """
-    count, width, rank = chunks.shape
-    intra = (chunks == chunks[:, :1]).all(axis=(1, 2)) if anchors is None else np.zeros(count, np.bool_)
-    order = np.tile(np.arange(width), (count, 1))
-    if canonical:
-        number = unique_rows(chunks.reshape(-1, rank))[1].reshape(count, width)
-        sorted_order = np.lexsort((rows, number), axis=1)
-        order = np.where(intra[:, None], order, sorted_order)
-        chunks = np.take_along_axis(chunks, order[:, :, None], axis=1)
-        rows = np.take_along_axis(rows, order, axis=1)
-    base = chunks[:, 0] if anchors is None else anchors
-    offsets = (chunks[:, 1:] - base[:, None]).reshape(count, (width - 1) * rank)
+    keys, cells = unique_rows(chunks.reshape(-1, chunks.shape[2]))
+    return place_in_cells(keys, cells.reshape(rows.shape), rows, canonical=canonical, anchors=anchors)
+
+
+def place_in_cells(
+    keys: Ints, cells: Ints, rows: Ints, *, canonical: bool, anchors: Ints | None = None
+) -> Iterator[PlacedLinks]:
+    """:func:`place_links` of endpoints in the chunks ``keys``, ascending, of the numbers ``cells`` ``(M, L)``."""
+    (count, width), rank = cells.shape, keys.shape[1]
+    order: Ints | None = None
+    if canonical and width == 2 and anchors is None:  # endpoints in different chunks come in the order of these
+        turned = (cells[:, 0] > cells[:, 1])[:, None]
+        order = np.where(turned, np.array([1, 0]), np.array([0, 1]))
+        cells, rows = (np.where(turned, each[:, ::-1], each) for each in (cells, rows))
+    elif canonical:
+        intra = (cells == cells[:, :1]).all(axis=1) if anchors is None else np.zeros(count, np.bool_)
+        order = np.where(intra[:, None], np.arange(width), np.lexsort((rows, cells), axis=1))
+        cells, rows = (np.take_along_axis(each, order, axis=1) for each in (cells, rows))
+    base = keys[cells[:, 0]] if anchors is None else anchors
+    offsets = (keys[cells[:, 1:]] - base[:, None]).reshape(count, (width - 1) * rank)
     distinct, family = unique_rows(offsets)
+    by_cell = stable_order(family * len(keys) + cells[:, 0], len(distinct) * len(keys))
+    chunks, rows = keys[cells[by_cell, 0]], rows[by_cell]
+    with_order = rows if order is None else np.concatenate([rank_of(order[by_cell])[:, None], rows], axis=1)
+    edges = starts_of(np.bincount(family, minlength=len(distinct))).tolist()
     for which, row in enumerate(distinct.tolist()):
-        members = np.flatnonzero(family == which)
-        source = chunks[members, 0]
-        by_cell = np.argsort(unique_rows(source)[1], kind="stable")
-        members, source = members[by_cell], source[by_cell]
+        some = slice(edges[which], edges[which + 1])
         has_order = canonical and any(row)
-        stored = rows[members]
-        if has_order:
-            stored = np.concatenate([rank_of(order[members])[:, None], stored], axis=1)
         split = tuple(tuple(row[i * rank : (i + 1) * rank]) for i in range(width - 1))
-        yield PlacedLinks(split, has_order, source, stored, members)
+        yield PlacedLinks(split, has_order, chunks[some], (with_order if has_order else rows)[some], by_cell[some])
 
 
 def restore_order(stored: Ints, has_order: bool) -> Ints:

@@ -240,6 +240,8 @@ def blocks_of(vertices: Vertices, chunk_shape: tuple[float, ...]) -> Blocks:
 
 def loaded(vertices: Vertices) -> tuple[npt.NDArray[Any], Columns]:
     """Return all vertices at once: positions, and attributes."""
+    if isinstance(vertices, VerticesInMemory):
+        return vertices.positions, vertices.columns
     parts = list(vertices.parts())
     if not parts:
         none = {name: column.take(slice(0, 0)) for name, column in vertices.columns.items()}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 from typing import Any, Unpack
 
@@ -20,15 +19,16 @@ from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.content.columns import Column, absent_value
 from zardine.vectors.content.content import Columns, Content, Groups, Links
-from zardine.vectors.content.link_placement import PlacedLinks, place_links
+from zardine.vectors.content.link_placement import PlacedLinks, place_in_cells
 from zardine.vectors.format.cell_documents import cell_attributes
 from zardine.vectors.format.documents import LevelBlock, new_level
 from zardine.vectors.format.fragment_index import encode_indexes, encode_tiles
 from zardine.vectors.format.grids import MOST_CELLS, MOST_COORDINATE, grid_for
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
-from zardine.vectors.format.links import SELF, encode_links, segment_of, signed
-from zardine.vectors.format.manifests import encode_manifests
-from zardine.vectors.format.ragged import starts_of
+from zardine.vectors.format.links import SELF, encode_link_cells, segment_of, signed
+from zardine.vectors.format.manifests import manifest_pieces
+from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.format.ragged import row_numbers, starts_of
 from zardine.vectors.format.removed_objects import SOLE
 
 MANIFESTS_AT_ONCE = 16384
@@ -151,7 +151,7 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
         blobs = encode_tiles(fragments.before, counts)
     else:
         cells = np.repeat(content.row_starts[:-1], np.diff(fragments.before))
-        blobs = encode_indexes(fragments.before, counts, fragments.rows - np.repeat(cells, counts))
+        blobs = Pieces.of(encode_indexes(fragments.before, counts, fragments.rows - np.repeat(cells, counts)))
     named = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
     yield _cells("vertex_fragments", grid, content.keys, blobs, named)
     yield from plan_members(content, grid.layout)
@@ -193,8 +193,7 @@ def plan_links(
         assert content is not None
         cell = content.cell_of_rows()[links.endpoints]
         rows = links.endpoints - content.row_starts[cell]
-        keys = content.keys[cell] if len(links.endpoints) else np.zeros((0, width, rank), np.int64)
-        placed = list(place_links(keys, rows, canonical=not links.directed))
+        placed = list(place_in_cells(content.keys, cell, rows, canonical=not links.directed))
     family = f"links/{signed(delta)}"
     count = len(links.endpoints)
     about = {
@@ -234,9 +233,7 @@ def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, p
         about |= {"offsets": offsets, "level_delta": delta, **column.details}
         path = f"link_attributes/{name}/{signed(delta)}/{segment}"
         yield _cells(path, grid, cells, cut(taken.values, starts), about)
-    rows = placed.rows.astype("<i8")
-    edges = starts.tolist()
-    blobs = [encode_links(rows[a:b], grouped=not plain) for a, b in pairwise(edges)]
+    blobs = encode_link_cells(placed.rows.astype("<i8", copy=False), starts, grouped=not plain)
     about = {
         "zv_array": "links",
         "dtype": "int64",
@@ -247,9 +244,7 @@ def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, p
     }
     yield _cells(f"links/{signed(delta)}/{segment}", grid, cells, blobs, about)
     if plain:
-        counts = np.diff(starts)
-        rows = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
-        blobs = encode_indexes(np.arange(len(cells) + 1), counts, rows)
+        blobs = encode_tiles(np.arange(len(cells) + 1), np.diff(starts))
         yield _cells(
             "link_fragments", grid, cells, blobs, {"zv_array": "link_fragments", "encoding": "fragment_index_v1"}
         )
@@ -259,9 +254,9 @@ def _plan_objects(content: Content, layout: Layout) -> Iterator[Node]:
     objects = content.objects
     assert objects is not None
     rank = content.keys.shape[1]
-    cell = np.searchsorted(content.fragments.before, objects.fragments, side="right") - 1
+    cell = row_numbers(np.diff(content.fragments.before))[objects.fragments]
     chunks = content.keys[cell] if len(cell) else np.zeros((0, rank), np.int64)
-    blobs = encode_manifests(objects.starts, chunks, objects.fragments - content.fragments.before[cell])
+    blobs = manifest_pieces(objects.starts, chunks, objects.fragments - content.fragments.before[cell])
     present = int((np.diff(objects.starts) > 0).sum())
     sole = np.bincount(objects.fragments, minlength=1).max() <= 1
     yield from plan_objects(objects.ids, objects.attributes, blobs, present, rank, layout, sole=bool(sole))
@@ -350,18 +345,16 @@ def _channels(column: Column) -> dict[str, Any]:
     return {"channel_names": [f"ch{number}" for number in range(column.row_shape[0])]} if column.row_shape else {}
 
 
-def cut(values: npt.NDArray[Any], starts: Ints) -> list[bytes]:
+def cut(values: npt.NDArray[Any], starts: Ints) -> Pieces:
     """The bytes of the rows of each cell."""
     size = values.dtype.itemsize * int(np.prod(values.shape[1:], dtype=np.int64))
-    data = np.ascontiguousarray(values).tobytes()
-    edges = (starts * size).tolist()
-    return [data[a:b] for a, b in pairwise(edges)]
+    return Pieces.between(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data, starts * size)
 
 
-def _cells(path: str, grid: Grid, chunks: Ints, cells: Sequence[bytes], about: Mapping[str, Any]) -> Node:
-    filled = np.fromiter(map(bool, cells), np.bool_, len(cells))
+def _cells(path: str, grid: Grid, chunks: Ints, cells: Pieces, about: Mapping[str, Any]) -> Node:
+    filled = cells.filled
     if not filled.all():
-        chunks, cells = chunks[filled], [cell for cell in cells if cell]
+        chunks, cells = chunks[filled], cells.take(filled)
     metadata = cells_metadata(grid.shape, grid.layout, cell_attributes(chunks, grid.origin, about))
     return Node(path, metadata, chunks, cells)
 

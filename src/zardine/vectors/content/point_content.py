@@ -12,15 +12,11 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import DataError
-from zardine.kernel import KERNEL
 from zardine.vectors.content.arguments import checked_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Columns, Content, Fragments, Groups, Links, Objects
 from zardine.vectors.format.grids import bins_of, bins_per_chunk, distinct_chunks_of
-from zardine.vectors.format.ragged import rows_at, starts_of
-
-_FEWEST = 2**10
-"""Numbers that are worth a call of the kernel."""
+from zardine.vectors.format.ragged import rows_at, stable_order, starts_of
 
 
 def binned_points(
@@ -76,14 +72,13 @@ def by_object(
     each stored row had among those given.
     """
     object_ids = objects.ids
-    number = cell * max(1, len(object_ids)) + row
-    order = np.argsort(number, kind="stable")
-    ordered = number[order]
+    by_row = stable_order(row, len(object_ids))
+    order = by_row[stable_order(cell[by_row], len(keys))]
+    ordered = cell[order] * max(1, len(object_ids)) + row[order]
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(ordered) else order[:0]
     starts = np.concatenate([first, [len(ordered)]]).astype(np.int64)
     cells_of, rows_of = cell[order][first], row[order][first]
     before = starts_of(np.bincount(cells_of, minlength=len(keys)))
-    by_row = np.argsort(rows_of, kind="stable")
     manifest = starts_of(np.bincount(rows_of, minlength=len(object_ids)))
     content = Content(
         keys,
@@ -91,7 +86,7 @@ def by_object(
         rows_at(positions, order),
         Fragments(before, starts, np.arange(len(positions)), True),
         {name: column.take(order) for name, column in columns.items()},
-        objects=Objects(object_ids, manifest, by_row, objects.attributes),
+        objects=Objects(object_ids, manifest, stable_order(rows_of, len(object_ids)), objects.attributes),
     )
     return content, order
 
@@ -114,15 +109,6 @@ def linked_content(
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return replace(content, links={0: Links(place[links] if len(links) else links, link_columns)})
-
-
-def stable_order(numbers: Ints, count: int) -> Ints:
-    """The stable ascending order of ``numbers``, which are from 0 to below ``count``."""
-    if KERNEL is not None and len(numbers) >= _FEWEST and count <= len(numbers):
-        return np.frombuffer(KERNEL.stable_order(np.ascontiguousarray(numbers, np.int64), count), np.int64)
-    if count <= 2**16:
-        return np.argsort(numbers.astype(np.uint16), kind="stable")  # by counting
-    return np.argsort(numbers, kind="stable")
 
 
 def groups_of(

@@ -14,61 +14,56 @@ from zardine.errors import DataError
 from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import array_of, checked_mapping, joined_arrays
 from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
-from zardine.vectors.content.point_content import stable_order
 from zardine.vectors.format.grids import distinct_chunks_of
-from zardine.vectors.format.ragged import ranges, rows_at, starts_of
+from zardine.vectors.format.ragged import find_runs, ranges, rows_at, runs_at, stable_order, starts_of
 
 
 def run_content(
     positions: npt.NDArray[Any],
     columns: Columns,
-    row: Ints,
-    joined: npt.NDArray[np.bool_],
+    edges: Ints,
+    starts: Ints,
     chunk_shape: Sequence[float],
     objects: Objects,
-) -> tuple[Content, Ints]:
-    """Runs of rows that are ``joined`` to the row before them, cut where the chunk changes.
+) -> tuple[Content, tuple[Ints, Ints]]:
+    """Runs of rows, cut at the rows ``edges`` (ascending) and where the chunk changes.
 
-    ``row`` is the object of each row, in blocks that ascend. Of ``objects`` the ids and attributes count. Also gives
-    the number that each stored row had among those given.
+    The rows of each object are those from its place in ``starts`` to the next. Of ``objects`` the ids and attributes
+    count. Also gives, of each run in the order in which they are stored, its first row among those given, and how many
+    it has.
     """
     keys, cell = distinct_chunks_of(positions, chunk_shape)
     count = len(positions)
-    begins = np.ones(count, np.bool_)
-    if count > 1:
-        begins[1:] = ~joined[1:] | (cell[1:] != cell[:-1]) | (row[1:] != row[:-1])
-    first = np.flatnonzero(begins)
+    first = find_runs(cell, edges)
     lengths = np.diff(np.concatenate([first, [count]]))
-    cells_of, rows_of = cell[first], row[first]
+    cells_of, manifests = cell[first], np.searchsorted(first, starts).astype(np.int64, copy=False)
     by_cell = stable_order(cells_of, len(keys))
-    order = ranges(first[by_cell], lengths[by_cell])
     place = np.empty(len(first), np.int64)
     place[by_cell] = np.arange(len(first))
+    in_cells = np.bincount(cells_of, lengths, minlength=len(keys)).astype(np.int64)  # whole numbers in float64
+    first, lengths = first[by_cell], lengths[by_cell]
     content = Content(
         keys,
-        starts_of(np.bincount(cell, minlength=len(keys))),
-        rows_at(positions, order),
+        starts_of(in_cells),
+        runs_at(positions, first, lengths),
         Fragments(
             starts_of(np.bincount(cells_of, minlength=len(keys))),
-            starts_of(lengths[by_cell]),
+            starts_of(lengths),
             np.arange(count),
             True,
         ),
-        {name: column.take(order) for name, column in columns.items()},
-        objects=Objects(
-            objects.ids, starts_of(np.bincount(rows_of, minlength=len(objects.ids))), place, objects.attributes
-        ),
+        {name: replace(column, values=runs_at(column.values, first, lengths)) for name, column in columns.items()},
+        objects=Objects(objects.ids, manifests, place, objects.attributes),
     )
-    return content, order
+    return content, (first, lengths)
 
 
 def polyline_content(
     positions: npt.NDArray[Any], columns: Columns, lengths: Ints, chunk_shape: Sequence[float], objects: Objects
 ) -> Content:
     """Lines of ``lengths`` vertices; where a line goes on in another chunk, a link says so."""
-    row = np.repeat(np.arange(len(lengths)), lengths)
-    joined = np.ones(len(positions), np.bool_)
-    content, _ = run_content(positions, columns, row, joined, chunk_shape, objects)
+    edges = starts_of(lengths)
+    content, _ = run_content(positions, columns, edges[:-1][lengths > 0], edges, chunk_shape, objects)
     assert content.objects is not None
     fragments, starts = content.objects.fragments, content.fragments.starts
     goes_on = np.ones(len(fragments), np.bool_)
@@ -90,9 +85,12 @@ def skeleton_content(
     order = depth_first(parents, row)
     ordered = inverse(order)
     new_parents = np.where(parents[order] >= 0, ordered[parents[order]], -1)
-    joined = new_parents == np.arange(len(order)) - 1
+    begins, own = new_parents != np.arange(len(order)) - 1, row[order]
+    begins[1:] |= own[1:] != own[:-1]
     taken = {name: column.take(order) for name, column in columns.items()}
-    content, again = run_content(rows_at(positions, order), taken, row[order], joined, chunk_shape, objects)
+    edges, trees = np.flatnonzero(begins), starts_of(np.bincount(own, minlength=len(objects.ids)))
+    content, runs = run_content(rows_at(positions, order), taken, edges, trees, chunk_shape, objects)
+    again = ranges(*runs)
     stored = inverse(again)
     starts = again[content.fragments.starts[:-1]]
     child = starts[new_parents[starts] >= 0]

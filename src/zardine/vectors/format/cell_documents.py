@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
@@ -14,6 +15,9 @@ from zardine.errors import CorruptionError
 from zardine.vectors.format.ragged import find_rows, starts_of, unique_rows
 
 NONEMPTY, ORIGIN = "nonempty_chunks", "chunk_grid_origin"
+
+_FEW = 2**12
+"""Chunks whose text is kept for the next array that has the same."""
 
 _AT_ONCE = 2**16
 """Keys whose text is in memory together."""
@@ -34,8 +38,17 @@ def origin_of(attributes: Mapping[str, Any], rank: int, path: str = "") -> tuple
 
 def key_texts(chunks: Ints) -> list[str]:
     """``nonempty_chunks`` for ``chunks``: sorted as text."""
-    form = ".".join(["%d"] * chunks.shape[1])
-    return sorted([form % tuple(chunk) for chunk in chunks.tolist()])
+    plain = np.ascontiguousarray(chunks, np.int64)
+    found = _kept_texts if len(plain) <= _FEW else _texts
+    return list(found(plain.tobytes(), plain.shape[1]))
+
+
+def _texts(chunks: bytes, rank: int) -> list[str]:
+    columns = (map(str, column.tolist()) for column in np.frombuffer(chunks, np.int64).reshape(-1, rank).T)
+    return sorted(map(".".join, zip(*columns, strict=True)))
+
+
+_kept_texts = lru_cache(8)(_texts)  # many arrays of a level have the same cells
 
 
 @dataclass(frozen=True, slots=True, eq=False)

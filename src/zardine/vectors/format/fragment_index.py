@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike, Ints
 from zardine.errors import ChunkDecodeError
+from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import ranges, starts_of
 
 _HEADER = struct.Struct("<IHHII")
@@ -58,22 +59,28 @@ def encode_indexes(fragments_before: Ints, counts: Ints, rows: Ints) -> list[byt
     is_range = (counts == 0) | (breaks[np.maximum(at[1:] - 1, 0)] == breaks[np.minimum(at[:-1], len(rows))])
     table = np.stack([first, counts], axis=1).astype("<i8")
     _place_empty(table, counts, is_range, fragments_before)
-    return _encode_each(fragments_before, table, is_range, rows, at)
-
-
-def encode_tiles(fragments_before: Ints, counts: Ints) -> list[bytes]:
-    """:func:`encode_indexes` where the fragments of each cell are its rows from the first on, ``counts[f]`` of them."""
-    starts = starts_of(counts)
-    first = starts[:-1] - np.repeat(starts[fragments_before[:-1]], np.diff(fragments_before))
-    table = np.stack([first, counts], axis=1).astype("<i8")
-    return _encode_each(fragments_before, table, np.ones(len(counts), np.bool_), starts[:0], starts)
-
-
-def _encode_each(
-    fragments_before: Ints, table: Ints, is_range: npt.NDArray[np.bool_], rows: Ints, at: Ints
-) -> list[bytes]:
     edges = pairwise(fragments_before.tolist())
     return [_encode(table[start:stop], is_range[start:stop], rows, at[start : stop + 1]) for start, stop in edges]
+
+
+def encode_tiles(fragments_before: Ints, counts: Ints) -> Pieces:
+    """:func:`encode_indexes` where the fragments of each cell are its rows from the first on, ``counts[f]`` of them."""
+    numbers, starts = np.diff(fragments_before), starts_of(counts)
+    first = starts[:-1] - np.repeat(starts[fragments_before[:-1]], numbers)
+    bitmaps = (numbers + 63) // 64 * 2
+    at = starts_of(4 + bitmaps + np.where(numbers > 0, 4 * numbers + 1, 0))
+    words = np.zeros(int(at[-1]), "<u4")
+    words[at[:-1]], words[at[:-1] + 1] = _MAGIC, _VERSION
+    words[at[:-1] + 2] = words[at[:-1] + 3] = numbers
+    tables = at[:-1] + 4 + bitmaps
+    words[ranges(at[:-1] + 4, bitmaps)] = 2**32 - 1
+    for number in range(2):  # of the last two words of a bitmap, some bits may be of no fragment
+        unused = np.clip(-numbers % 64 - 32 * number, 0, 32)[numbers > 0]
+        words[tables[numbers > 0] - 1 - number] = 2**32 - 1 >> unused
+    places = np.repeat(tables - 4 * fragments_before[:-1], numbers) + 4 * np.arange(len(counts))
+    for number, values in enumerate((first, first >> 32, counts, counts >> 32)):
+        words[places + number] = values & (2**32 - 1)
+    return Pieces.between(words.data.cast("B"), 4 * at)
 
 
 def decode_index(blob: bytes, row_count: int) -> FragmentIndex:

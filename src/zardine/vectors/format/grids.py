@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import DataError
+from zardine.kernel import KERNEL
+from zardine.settings import thread_count
 from zardine.vectors.format.ragged import bounds_of, unique_numbers, unique_rows
 
 MOST_COORDINATE = 2**53
@@ -26,6 +28,9 @@ MOST_CELLS = 2**40
 
 _AT_ONCE = 2**14
 """Positions."""
+
+_MANY = 2**12
+"""Positions that are worth a call of the kernel."""
 
 
 def chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> Ints:
@@ -52,6 +57,12 @@ def distinct_chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]
     cells = prod(widths)
     if cells > MOST_COORDINATE:
         return unique_rows(chunks_of(positions, chunk_shape))
+    if KERNEL is not None and len(positions) >= _MANY and cells <= 4 * len(positions) and _is_plain(positions):
+        grid = [float(each) for each in chunk_shape], first.tolist(), widths
+        plain = positions.reshape(-1).view(np.uint8)
+        parts = KERNEL.number_cells(plain, positions.itemsize == 8, grid, thread_count())
+        numbers, found, _ = (np.frombuffer(each, np.int64) for each in parts)
+        return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers
     numbers = np.empty(len(positions), np.int64)
     for start in range(0, len(positions), _AT_ONCE):  # that stay in the cache of a processor
         part = positions[start : start + _AT_ONCE]
@@ -65,6 +76,11 @@ def distinct_chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]
         numbers[start : start + _AT_ONCE] = line
     found, numbers = unique_numbers(numbers, cells)
     return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers
+
+
+def _is_plain(positions: npt.NDArray[Any]) -> bool:
+    native = positions.dtype in (np.dtype("f4"), np.dtype("f8"))
+    return native and positions.flags.c_contiguous and 1 <= positions.shape[1] <= 4
 
 
 def _check_distance(chunks: float, chunk_shape: Sequence[float]) -> None:

@@ -21,6 +21,8 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import ChunkDecodeError
+from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.format.ragged import ranges
 
 SELF = "self"
 
@@ -65,6 +67,19 @@ _ONE_GROUP = np.array([1, 0], "<i8").tobytes()
 def encode_links(rows: npt.NDArray[Any], *, grouped: bool) -> bytes:
     """The cell that holds ``rows`` (of the stored integer type); ``grouped``: as one group."""
     return (_ONE_GROUP if grouped else b"") + rows.tobytes()
+
+
+def encode_link_cells(rows: npt.NDArray[Any], starts: Ints, *, grouped: bool) -> Pieces:
+    """:func:`encode_links` of the rows (``<i8``) of many cells: of each from its place in ``starts`` to the next."""
+    width = rows.shape[1]
+    if not grouped:
+        return Pieces.between(rows.tobytes(), starts * 8 * width)
+    heads = 2 * np.arange(len(starts))
+    words = np.empty(rows.size + heads[-1], "<i8")
+    edges = starts * width + heads
+    words[edges[:-1]], words[edges[:-1] + 1] = 1, 0
+    words[ranges(edges[:-1] + 2, np.diff(starts) * width)] = rows.reshape(-1)
+    return Pieces.between(words.data.cast("B"), edges * 8)
 
 
 def decode_links(blob: bytes, dtype: np.dtype[Any], width: int, *, grouped: bool) -> Ints:

@@ -17,18 +17,32 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import ChunkDecodeError
+from zardine.kernel import KERNEL
+from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import starts_of
 
 _MOST_REFERENCES = 2**28
 
+_MANY = 256
+"""References that are worth a call of the kernel."""
+
 
 def encode_manifests(starts: Ints, chunks: Ints, fragments: Ints) -> list[bytes]:
     """A blob for each object: object ``o`` is references ``starts[o]`` to ``starts[o + 1]``."""
+    return list(manifest_pieces(starts, chunks, fragments))
+
+
+def manifest_pieces(starts: Ints, chunks: Ints, fragments: Ints) -> Pieces:
+    """:func:`encode_manifests`, one after the other."""
+    size = _block(chunks.shape[1]).itemsize
+    if KERNEL is not None and len(fragments) >= _MANY:
+        arguments = (np.ascontiguousarray(each, np.int64) for each in (starts, chunks, fragments))
+        data = KERNEL.encode_manifests(*arguments, chunks.shape[1])
+        return Pieces.between(data, starts * size + 4 * np.arange(len(starts)))
     blocks = np.zeros(len(fragments), _block(chunks.shape[1]))
     blocks["chunk"], blocks["fragment"] = chunks, fragments
-    data, size = blocks.tobytes(), blocks.dtype.itemsize
-    edges = starts.tolist()
-    return [(b - a).to_bytes(4, "little") + data[a * size : b * size] for a, b in pairwise(edges)]
+    data, edges = blocks.tobytes(), starts.tolist()
+    return Pieces.of([(b - a).to_bytes(4, "little") + data[a * size : b * size] for a, b in pairwise(edges)])
 
 
 def decode_manifests(blobs: Sequence[bytes], rank: int) -> tuple[Ints, Ints, Ints]:

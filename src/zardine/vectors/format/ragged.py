@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.kernel import KERNEL
+from zardine.settings import thread_count
 
 
 def starts_of(counts: npt.ArrayLike) -> Ints:
@@ -39,6 +41,12 @@ def take_rows(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
     counts = starts[rows + 1] - starts[rows]
     return starts_of(counts), ranges(starts[rows], counts)
 
+
+_MANY_BYTES = 2**17
+"""Of rows that are worth a call of the kernel."""
+
+_FEWEST = 2**10
+"""Numbers that are worth a call of the kernel."""
 
 _SIDE_BY_SIDE = 256
 """Rows that are looked at as one, which is four times as fast as column by column."""
@@ -90,9 +98,50 @@ def are_distinct(numbers: Ints) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all()) or len(np.unique(numbers)) == len(numbers)
 
 
+def _size_of_rows(values: npt.NDArray[Any]) -> int:
+    """Bytes of a row, where rows are plain bytes one after the other; else 0."""
+    is_plain = values.flags.c_contiguous and values.dtype.kind in "biufc"
+    return values.itemsize * prod(values.shape[1:]) if is_plain else 0
+
+
 def rows_at(values: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
-    """The rows of a matrix, or of a column, at these places. (Three times as fast as an index that is an array.)"""
-    return values.take(rows, axis=0)
+    """The rows of an array at these places. (``take`` is three times as fast as an index that is an array.)"""
+    size = _size_of_rows(values)
+    if KERNEL is None or not size or len(rows) * size < _MANY_BYTES:
+        return values.take(rows, axis=0)
+    plain = values.reshape(-1).view(np.uint8)
+    taken = KERNEL.take_rows(plain, size, np.ascontiguousarray(rows, np.int64), thread_count())
+    return np.frombuffer(taken, values.dtype).reshape(len(rows), *values.shape[1:])
+
+
+def stable_order(numbers: Ints, count: int) -> Ints:
+    """The stable ascending order of ``numbers``, which are from 0 to below ``count``."""
+    if KERNEL is not None and len(numbers) >= _FEWEST and count <= len(numbers):
+        return np.frombuffer(KERNEL.stable_order(np.ascontiguousarray(numbers, np.int64), count), np.int64)
+    if count <= 2**16:
+        return np.argsort(numbers.astype(np.uint16), kind="stable")  # by counting
+    return np.argsort(numbers, kind="stable")
+
+
+def runs_at(values: npt.NDArray[Any], first: Ints, lengths: Ints) -> npt.NDArray[Any]:
+    """:func:`rows_at` of ``lengths`` rows from each of ``first`` on."""
+    size = _size_of_rows(values)
+    if KERNEL is None or not size or len(values) * size < _MANY_BYTES:
+        return rows_at(values, ranges(first, lengths))
+    spans = (np.ascontiguousarray(each, np.int64) for each in (first, lengths))
+    taken = KERNEL.take_runs(values.reshape(-1).view(np.uint8), size, *spans, thread_count())
+    return np.frombuffer(taken, values.dtype).reshape(-1, *values.shape[1:])
+
+
+def find_runs(numbers: Ints, edges: Ints) -> Ints:
+    """Where runs of equal ``numbers`` begin, which are cut at the rows ``edges`` (ascending)."""
+    if KERNEL is not None and len(numbers) >= _FEWEST:
+        plain = (np.ascontiguousarray(each, np.int64) for each in (numbers, edges))
+        return np.frombuffer(KERNEL.find_runs(*plain), np.int64)
+    begins = np.ones(len(numbers), np.bool_)
+    begins[1:] = numbers[1:] != numbers[:-1]
+    begins[edges] = True
+    return np.flatnonzero(begins)
 
 
 def slices_of(rows: Ints) -> tuple[slice, ...] | None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from zardine.buffers import Ints
 from zardine.errors import SelectionError
-from zardine.vectors.content.point_content import stable_order
-from zardine.vectors.format.ragged import find_rows, starts_of, take_rows, unique_rows
+from zardine.vectors.format.ragged import find_rows, stable_order, starts_of, take_rows, unique_rows
 
 
 class Manifests:

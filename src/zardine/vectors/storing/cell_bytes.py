@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TypeGuard
 
 import numpy as np
@@ -34,18 +35,23 @@ from zardine.stores.base import Store
 from zardine.stores.local.base_directory import BaseDirectory
 from zardine.stores.local.many_files import make_files, read_files
 from zardine.stores.local.store import LocalStore
+from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import starts_of, unique_rows
 
 _FRAME = struct.Struct("<II")
 
 _PACKED_AT_ONCE = 32 * 2**20
-"""Bytes of cells, about, whose shards are in memory together."""
+"""Bytes of cells, about, whose objects are made together, and may be in memory."""
+
+_FILES_AT_ONCE = 4096
+_FOLDERS_AT_ONCE = 32
+"""That are open together."""
 
 _SEVERAL = 8
 """Files that are read together sooner than one by one."""
 
 
-def encode_cells(array: Array, cells: Sequence[bytes]) -> list[BytesLike]:
+def encode_cells(array: Array, cells: Iterable[bytes]) -> list[BytesLike]:
     """The stored form of cells that are not empty."""
     compressors = array._handle.layout.chain((1,) * array.ndim).compressors
     encoded = []
@@ -57,13 +63,126 @@ def encode_cells(array: Array, cells: Sequence[bytes]) -> list[BytesLike]:
     return encoded
 
 
-def write_cells(array: Array, cells: Ints, values: list[bytes]) -> None:
+def write_cells(array: Array, cells: Ints, values: Pieces) -> None:
     """Store cells ``(C, K)``, none of them empty, as :func:`write_encoded` does."""
-    packed = _packed(array, cells, values)
-    if packed is None:
+    packing = _Packing.of(array, cells, values) if len(values) else None
+    if packing is None:
         write_encoded(array, cells, encode_cells(array, values))
-    else:
-        _write(array, packed, len(unique_rows(cells // np.asarray(array.shards))[0]))
+        return
+    store = array._handle.store
+    for some in packing.portions(array):
+        if not can_write_files(store) or not make_packed(store, packing, some):
+            _write(array, packing.packed(some), len(some))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Packing:
+    """Cells that the kernel makes objects of: shards, or each one by itself."""
+
+    objects: Ints
+    """Grid coordinates: ``(N, K)``."""
+    keys: list[str]
+    cells: Pieces
+    """Object by object, by the rows of its index."""
+    sums: int
+    """Checksums of each cell."""
+    bounds: Ints
+    """Where the cells of each object start, and in all."""
+    rows: Ints | None
+    """Of each cell, in the index of its shard; ``None``: there are no shards."""
+    form: tuple[int, bool, bool]
+    """Rows of the index of a shard, whether it is in front of the cells, and whether it has a checksum."""
+
+    @classmethod
+    def of(cls, array: Array, cells: Ints, values: Pieces) -> _Packing | None:
+        """Return how the kernel makes the objects of an array; ``None`` where it does not."""
+        layout, shape = array._handle.layout, array.shards
+        chain = element_chain(layout)
+        sums = None if chain is None else sums_of(chain)
+        if KERNEL is None or sums is None:
+            return None
+        if shape is None:
+            edges = np.arange(len(cells) + 1)
+            keys = [array._handle.key(tuple(cell)) for cell in cells.tolist()]
+            return cls(cells, keys, values, sums, edges, None, (0, False, False))
+        uniform = layout.uniform_shard
+        if uniform is None or not uniform.has_words:
+            return None
+        shards, number = unique_rows(cells // np.asarray(shape))
+        rows = (cells % np.asarray(shape)) @ np.asarray(uniform.strides)
+        order = np.lexsort((rows, number))
+        bounds = np.searchsorted(number[order], np.arange(len(shards) + 1))
+        keys = [array._handle.key(tuple(shard)) for shard in shards.tolist()]
+        form = uniform.count, uniform.index_at_start, uniform.has_checksum
+        return cls(shards, keys, values.take(order), sums, bounds, rows[order], form)
+
+    def portions(self, array: Array) -> Iterator[range]:
+        """Yield runs of objects that are made together."""
+        before = starts_of(self.cells.lengths)[self.bounds[:-1]] // _PACKED_AT_ONCE
+        start, folders = 0, set[str]()
+        for number, key in enumerate(self.keys):
+            folders.add(key.rpartition("/")[0])
+            full = number - start == _FILES_AT_ONCE or len(folders) > _FOLDERS_AT_ONCE
+            if number > start and (full or before[number] > before[start]):
+                yield range(start, number)
+                start, folders = number, {key.rpartition("/")[0]}
+        yield range(start, len(self.keys))
+
+    def elements(self, some: range) -> tuple[BytesLike, Ints, Ints]:
+        """Return the cells of some objects."""
+        own = self._own(some)
+        return self.cells.data, self.cells.starts[own], self.cells.lengths[own]
+
+    def table(self, some: range) -> tuple[Ints, Ints, int, bool, bool] | None:
+        """Return which of these cells are in which shard, and where; ``None`` where there are no shards."""
+        own = self._own(some)
+        bounds = self.bounds[some.start : some.stop + 1] - own.start
+        return None if self.rows is None else (bounds, self.rows[own], *self.form)
+
+    def packed(self, some: range) -> Iterator[tuple[tuple[int, ...], BytesLike]]:
+        """Yield some objects as the bytes that they are to be, with their grid coordinates."""
+        assert KERNEL is not None
+        data, sizes = KERNEL.pack_elements(self.elements(some), self.sums, self.table(some), thread_count())
+        ends = np.cumsum(sizes).tolist()
+        for which, size, end in zip(some, sizes, ends, strict=True):
+            yield tuple(self.objects[which].tolist()), memoryview(data)[end - size : end]
+
+    def _own(self, some: range) -> slice:
+        return slice(int(self.bounds[some.start]), int(self.bounds[some.stop]))
+
+
+def make_packed(store: Store, packing: _Packing, some: range) -> bool:
+    """Make the files of some objects, under keys that nothing is stored under; false where that takes more than this.
+
+    Raises :class:`~zardine.errors.StoreError`.
+    """
+    assert KERNEL is not None
+    keys = packing.keys[some.start : some.stop]
+    with store.new_files(keys) as files:
+        if files is None:
+            return False
+        shards = packing.table(some)
+        for number, code in KERNEL.make_element_files(
+            files, packing.elements(some), packing.sums, shards, thread_count()
+        ):
+            raise StoreError(f"cannot write to {store}: {OSError(code, os.strerror(code), keys[number])}")
+    return True
+
+
+def write_pieces(array: Array, rows: Pieces) -> None:
+    """Store the rows of a table of byte strings that no document names yet, whose fill value is the empty one."""
+    assert KERNEL is not None
+    handle, step = array._handle, array.chunks[0]
+    compressors = handle.layout.chain(array.chunks).compressors
+    for number, start in enumerate(range(0, len(rows), step)):
+        some = rows.take(np.arange(start, min(len(rows), start + step)))
+        if not some.filled.any():
+            continue
+        joined = KERNEL.join_pieces((some.data, some.starts, some.lengths))
+        data: BytesLike = step.to_bytes(4, "little") + joined + bytes(4 * (step - len(some)))
+        for codec in compressors:
+            data = codec.encode(data)
+        _write(array, [((number,), data)], 1)
 
 
 def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> None:
@@ -226,35 +345,6 @@ def _assembled(
         for cell in order[edges[which] : edges[which + 1]].tolist():
             chunks[int(rows[cell])] = encoded[cell]
         yield where, layout.assemble(chunks)
-
-
-def _packed(array: Array, cells: Ints, values: list[bytes]) -> Iterator[tuple[tuple[int, ...], BytesLike]] | None:
-    """Shards that the kernel makes of cells, the same as :func:`_assembled` makes; ``None`` where it does not."""
-    chain, layout, shape = element_chain(array._handle.layout), array._handle.layout.uniform_shard, array.shards
-    sums = None if chain is None else sums_of(chain)
-    kernel = KERNEL
-    if kernel is None or sums is None or layout is None or shape is None or not layout.has_words or not values:
-        return None
-    shards, number = unique_rows(cells // np.asarray(shape))
-    rows = (cells % np.asarray(shape)) @ np.asarray(layout.strides)
-    order = np.lexsort((rows, number))
-    bounds = np.searchsorted(number[order], np.arange(len(shards) + 1))
-    sizes = np.fromiter(map(len, values), np.int64, len(values))[order]
-    before = starts_of(sizes)[bounds[:-1]]
-    portions = np.split(np.arange(len(shards)), np.flatnonzero(np.diff(before // _PACKED_AT_ONCE)) + 1)
-    form = layout.count, layout.index_at_start, layout.has_checksum
-
-    def packed() -> Iterator[tuple[tuple[int, ...], BytesLike]]:
-        for some in portions:
-            first, last = bounds[some[0]], bounds[some[-1] + 1]
-            own = order[first:last]
-            table = bounds[some[0] : some[-1] + 2] - first, rows[own], *form
-            data, sizes = kernel.pack_elements([values[cell] for cell in own.tolist()], sums, table, thread_count())
-            ends = np.cumsum(sizes).tolist()
-            for which, size, end in zip(some.tolist(), sizes, ends, strict=True):
-                yield tuple(shards[which].tolist()), memoryview(data)[end - size : end]
-
-    return packed()
 
 
 def _objects(array: Array, *, off_grid: bool = False) -> Iterator[tuple[int, ...]]:

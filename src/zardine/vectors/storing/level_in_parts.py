@@ -20,7 +20,7 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.base import Store
 from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
-from zardine.vectors.content.link_placement import place_links
+from zardine.vectors.content.link_placement import place_in_cells
 from zardine.vectors.content.parts import (
     ABOVE,
     AT_ONCE,
@@ -340,7 +340,7 @@ def _links_of_block(
     """The links that are filed in a block; ``columns``: of them, ``always``: also where there are none."""
     if len(links) or always:
         yield Node("links", group())
-        placed = list(place_links(blocks.keys[links["cells"]], links["rows"], canonical=True))
+        placed = list(place_in_cells(blocks.keys, links["cells"], links["rows"], canonical=True))
         made = Links(links["rows"], columns or {})
         yield from plan_links(0, made, None, grid, placed=placed, always_intra=always)
 

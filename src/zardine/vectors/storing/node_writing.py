@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +10,18 @@ import numpy as np
 
 from zardine.chunk_keys import DefaultChunkKeyEncoding
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.workers import for_each
 from zardine.hierarchy.find import document_key, names_of
+from zardine.kernel import KERNEL
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, to_documents
 from zardine.nodes.array import Array
+from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node, as_objects
 from zardine.vectors.format.cell_documents import origin_of
-from zardine.vectors.storing.cell_bytes import write_cells, write_encoded
+from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.storing.cell_bytes import can_write_files, write_cells, write_encoded, write_pieces
 from zardine.vectors.storing.cells import child
 
 USUAL, OTHER = "/", "."
@@ -27,12 +31,27 @@ _CHUNKS_AT_ONCE = 16
 """Of a table of bytes whose values are in a file."""
 
 
-def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> None:
-    """Store new nodes below ``path``, each with what it holds."""
-    for node in nodes:
+_AT_A_TIME = 2
+"""Nodes in a local folder: while one is written, and the kernel works, the next one is planned."""
+
+
+def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
+    """Store new nodes below ``path``, each with what it holds, and return them. No document names any of them yet."""
+    made: list[Node] = []
+
+    def noted() -> Iterator[Node]:
+        for node in nodes:
+            made.append(node)
+            yield node
+
+    def write(node: Node) -> None:
         where = child(path, node.path)
         write_values(store, where, node, node.metadata)
         write_document(store, where, node.metadata)
+
+    threads = min(_AT_A_TIME, thread_count()) if can_write_files(store) else 1
+    for_each(write, noted(), _AT_A_TIME, threads)
+    return made
 
 
 def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) -> None:
@@ -48,7 +67,9 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
         if node.encoded:
             write_encoded(array, places, node.cells)
         else:
-            write_cells(array, places, [bytes(cell) for cell in node.cells])
+            write_cells(array, places, Pieces.of(node.cells))
+    elif isinstance(node.rows, Pieces) and KERNEL is not None and array.fill_value == b"":
+        write_pieces(array, node.rows)
     elif node.rows is not None:
         step = _CHUNKS_AT_ONCE * array.chunks[0]
         for start in range(0, len(node.rows), step):

@@ -1,0 +1,70 @@
+"""Pieces of bytes of one buffer, cut only where somebody asks for them: the cells of an array, as they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import BytesLike, Ints
+from zardine.vectors.format.ragged import starts_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces(Sequence[bytes]):
+    """Pieces that begin at ``starts`` of ``data`` and have ``lengths`` bytes."""
+
+    data: BytesLike
+    starts: Ints
+    lengths: Ints
+
+    @classmethod
+    def of(cls, pieces: Sequence[BytesLike]) -> Pieces:
+        """Return the same pieces, of one buffer."""
+        if isinstance(pieces, Pieces):
+            return pieces
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        return cls(b"".join(pieces), starts_of(lengths)[:-1], lengths)
+
+    @classmethod
+    def between(cls, data: BytesLike, edges: Ints) -> Pieces:
+        """Return the pieces of ``data`` from each of ``edges`` to the next."""
+        return cls(data, edges[:-1], np.diff(edges))
+
+    @property
+    def filled(self) -> npt.NDArray[np.bool_]:
+        """Which pieces are not empty."""
+        return self.lengths > 0
+
+    def take(self, rows: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Pieces:
+        """Some of them."""
+        return Pieces(self.data, self.starts[rows], self.lengths[rows])
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        if isinstance(index, slice):
+            return list(Pieces(self.data, self.starts[index], self.lengths[index]))
+        start = int(self.starts[index])
+        return bytes(memoryview(self.data)[start : start + int(self.lengths[index])])
+
+    def __iter__(self) -> Iterator[bytes]:
+        view = memoryview(self.data)
+        for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
+            yield bytes(view[start : start + length])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+__all__ = ["Pieces"]
