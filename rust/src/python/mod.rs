@@ -7,6 +7,7 @@ mod counting;
 mod elements;
 mod files;
 mod pipeline_class;
+mod rows;
 
 use pyo3::prelude::*;
 
@@ -41,9 +42,11 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(block::block_of_elements, module)?)?;
     module.add_function(wrap_pyfunction!(block::locate_block, module)?)?;
     module.add_function(wrap_pyfunction!(counting::stable_order, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::extend_shards, module)?)?;
     module.add_function(wrap_pyfunction!(elements::join_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::pack_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::read_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::replace_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::split_elements, module)?)?;
     module.add_function(wrap_pyfunction!(files::make_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::open_new_files, module)?)?;
@@ -53,5 +56,8 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::read_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_named_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::remove_files, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::decode_ranges, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::find_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::unique_rows, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

@@ -65,6 +65,18 @@ def split_elements(data: BytesLike, spec: ChunkSpec, *, codec: str) -> Iterator[
     return _elements(bytes(data), count, codec)
 
 
+def replace_elements(data: BytesLike, count: int, start: int, elements: list[bytes]) -> bytes | None:
+    """The stored form of ``count`` elements, with these in the place of those from number ``start`` on.
+
+    Elements that stay are not looked at for more than their lengths. ``None`` where there is no kernel, or ``data``
+    hold anything else, of which :func:`split_elements` says what it is.
+    """
+    if KERNEL is None or len(data) < _WORD or _unpack(data)[0] != count or not elements:
+        return None
+    replaced: bytes | None = KERNEL.replace_elements(bytes(data), _WORD, count, start, elements)
+    return replaced
+
+
 def _elements(stored: bytes, count: int, codec: str) -> Iterator[bytes]:
     size = len(stored)
     position = _WORD
