@@ -96,9 +96,7 @@ impl<'a> Extending<'a> {
         let after = size.checked_add(content.len() as u64)?.checked_add(length)?;
         let stored = || entries.iter().filter(|entry| entry.is_stored());
         let used = stored().try_fold(length, |used, entry| used.checked_add(entry.length))?;
-        if stored().next().is_none() {
-            return None;
-        }
+        stored().next()?; // else nothing is left
         if after as f64 - used as f64 > self.most_unused * after as f64 {
             return self.make_anew(file, old, source, &before, &content, &new);
         }

@@ -51,7 +51,7 @@ pub fn decode_ranges<'py>(
     let (lengths, row_counts) = (lengths?, row_counts?);
     let found = guarded(py, || fragment_ranges::decode(&copy, &lengths, &row_counts))?;
     let bytes = |numbers: &[i64]| {
-        PyBytes::new_with(py, numbers.len() * size_of::<i64>(), |out| {
+        PyBytes::new_with(py, size_of_val(numbers), |out| {
             write(numbers, out);
             Ok(())
         })
@@ -72,7 +72,7 @@ fn whole_rows(rows: &Bound<'_, PyAny>, width: usize) -> PyResult<Vec<i64>> {
 
 fn integers<'py>(py: Python<'py>, numbers: &[i64]) -> PyResult<Bound<'py, PyByteArray>> {
     let mut content = NewByteArray::new(py)?;
-    write(numbers, content.grow_with_zeros(numbers.len() * size_of::<i64>())?);
+    write(numbers, content.grow_with_zeros(size_of_val(numbers))?);
     // SAFETY: zeros were written to all of it.
     Ok(unsafe { content.filled() })
 }
