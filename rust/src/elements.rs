@@ -1,8 +1,8 @@
 //! Chunks that hold one byte string each, read one after the other into one piece of memory.
 //!
 //! Such a chunk is the number of its elements, which is one, and that of their bytes, both words of four bytes, little
-//! endian; then the bytes; then checksums, each of all that stands before it. Those that follow each other in a file are
-//! read by one call of the system, each to where it belongs. Whatever is unusual fails, and is the caller's to do.
+//! endian; then the bytes; then checksums, each of all that stands before it. Those that follow each other in a file, or
+//! nearly so, are read by one call of the system, each to where it belongs. Whatever is unusual fails, and is the caller's to do.
 
 use std::io::IoSliceMut;
 use std::ops::Range;
@@ -20,9 +20,21 @@ use crate::workers::{Batches, Failures};
 /// Bytes in front of the byte string.
 const HEAD: usize = 8;
 /// Chunks that are read together.
-const MOST_TOGETHER: usize = 256;
+const MOST_TOGETHER: usize = 250;
 /// Reading a chunk takes as long as to look at so many bytes.
 const READING: usize = 4 * 1024;
+
+/// Bytes between two chunks that are read with them sooner than that a second call is made.
+const GAP: usize = 4 * 1024;
+
+/// What is used from run to run: bytes between the chunks of a run, and space for what is around their byte strings, and
+/// for those between them.
+#[derive(Default)]
+struct Space {
+    gaps: Vec<usize>,
+    around: Vec<u8>,
+    between: Vec<u8>,
+}
 
 /// A call.
 pub struct Elements<'a> {
@@ -55,23 +67,47 @@ impl<'a> Elements<'a> {
         self.total
     }
 
+    /// Bytes of the byte strings of some jobs.
+    pub fn total_of(&self, jobs: Range<usize>) -> usize {
+        self.lengths[jobs].iter().sum()
+    }
+
     /// Fill `out`, which is as long as all byte strings. It holds anything where that fails.
-    pub fn read(&self, mut out: &mut [u8], threads: usize) -> Outcome {
-        if out.len() != self.total {
-            return Err("an output of another length".into());
+    pub fn read(&self, out: &mut [u8], threads: usize) -> Outcome {
+        self.read_apart(vec![(self.lengths.len(), out)], threads)
+    }
+
+    /// As `read`, into several outputs: each with the number of the first job that is not for it, up to that of all.
+    pub fn read_apart(&self, outs: Vec<(usize, &mut [u8])>, threads: usize) -> Outcome {
+        let mut start = 0;
+        for (end, out) in &outs {
+            if !(start..=self.lengths.len()).contains(end) || out.len() != self.total_of(start..*end) {
+                return Err("an output of another length".into());
+            }
+            start = *end;
+        }
+        if start != self.lengths.len() {
+            return Err("jobs without an output".into());
         }
         let batches = Batches::new(self.lengths.iter().map(|&length| length.saturating_add(READING)), threads);
-        let mut next = |job: usize| out.split_off_mut(..self.lengths[job]).unwrap_or_default();
+        let mut outs = outs.into_iter();
+        let mut out: (usize, &mut [u8]) = (0, &mut []);
+        let mut next = |job: usize| {
+            while job >= out.0 {
+                out = outs.next().expect("there are outputs for all jobs");
+            }
+            out.1.split_off_mut(..self.lengths[job]).unwrap_or_default()
+        };
         let parts: Vec<Mutex<Vec<&mut [u8]>>> =
             batches.ranges().map(|range| Mutex::new(range.map(&mut next).collect())).collect();
         let failures = Failures::default();
-        batches.run(Vec::new, |around, range| {
+        batches.run(Space::default, |space, range| {
             let mut targets = parts[batches.number(range.start)].lock().unwrap_or_else(PoisonError::into_inner);
             let mut start = range.start;
             while start < range.end {
-                let end = self.end_of_run(start, range.end);
+                let end = self.end_of_run(start, range.end, &mut space.gaps);
                 let some = &mut targets[start - range.start..end - range.start];
-                if !failures.watch(start, || self.read_run(start..end, some, around)) {
+                if !failures.watch(start, || self.read_run(start..end, some, space)) {
                     break;
                 }
                 start = end;
@@ -80,22 +116,26 @@ impl<'a> Elements<'a> {
         failures.sorted().into_iter().next().map_or(Ok(()), |(_, reason)| Err(reason))
     }
 
-    /// The jobs from `start` to this one (exclusive), before `end`, follow each other in one source.
-    fn end_of_run(&self, start: usize, end: usize) -> usize {
+    /// The jobs from `start` to this one (exclusive), before `end`, follow each other in one source; and the bytes
+    /// between them, noted in `gaps` for each of them but the first.
+    fn end_of_run(&self, start: usize, end: usize, gaps: &mut Vec<usize>) -> usize {
+        gaps.clear();
         let Stored::At { source, offset, length } = self.jobs.stored(start) else { return start + 1 };
         let mut stop = offset.checked_add(length as u64);
-        let follows = |job: &usize| match self.jobs.stored(*job) {
-            Stored::At { source: other, offset, length } if other == source && Some(offset) == stop => {
-                stop = offset.checked_add(length as u64);
-                true
+        for job in start + 1..end.min(start + MOST_TOGETHER) {
+            let Stored::At { source: other, offset, length } = self.jobs.stored(job) else { return job };
+            let gap = stop.and_then(|stop| offset.checked_sub(stop)).filter(|&gap| gap <= GAP as u64);
+            match gap {
+                Some(gap) if other == source => gaps.push(gap as usize),
+                _ => return job,
             }
-            _ => false,
-        };
-        start + 1 + (start + 1..end.min(start + MOST_TOGETHER)).take_while(follows).count()
+            stop = offset.checked_add(length as u64);
+        }
+        end.min(start + MOST_TOGETHER)
     }
 
-    /// Read chunks that follow each other; `around`: space for what is around their byte strings.
-    fn read_run(&self, jobs: Range<usize>, targets: &mut [&mut [u8]], around: &mut Vec<u8>) -> Outcome {
+    /// Read chunks that follow each other, with the gaps that `space` tells of.
+    fn read_run(&self, jobs: Range<usize>, targets: &mut [&mut [u8]], space: &mut Space) -> Outcome {
         let Stored::At { source, offset, .. } = self.jobs.stored(jobs.start) else { return Ok(()) };
         let from = match &self.sources[source] {
             Source::Bytes(bytes) => Readable::Shared(SharedBytes::of(bytes)),
@@ -103,17 +143,45 @@ impl<'a> Elements<'a> {
             Source::Named(..) => return Err("a file that is still to be opened".into()),
         };
         let width = HEAD + self.sums * sum::SIZE;
+        let Space { gaps, around, between } = space;
         let inside = targets.iter().fold(jobs.len() * width, |size, target| size + target.len());
-        from.check(offset, inside)?;
+        from.check(offset, gaps.iter().fold(inside, |size, gap| size + gap))?;
         around.resize(jobs.len() * width, 0);
-        let mut pieces = Vec::with_capacity(3 * jobs.len());
-        for (target, around) in targets.iter_mut().zip(around.chunks_exact_mut(width)) {
+        between.resize(gaps.iter().sum(), 0);
+        let mut rest = between.as_mut_slice();
+        let mut pieces = Vec::with_capacity(4 * jobs.len());
+        for (number, (target, around)) in targets.iter_mut().zip(around.chunks_exact_mut(width)).enumerate() {
+            let gap = number.checked_sub(1).and_then(|before| gaps.get(before)).copied().unwrap_or(0);
+            if gap > 0 {
+                pieces.push(IoSliceMut::new(rest.split_off_mut(..gap).unwrap_or_default()));
+            }
             let (head, sums) = around.split_at_mut(HEAD);
             pieces.extend([head, target, sums].map(IoSliceMut::new));
         }
         from.read_pieces(offset, &mut pieces)?;
         let mut each = targets.iter().zip(around.chunks_exact(width));
         each.try_for_each(|(content, around)| check(content, around))
+    }
+}
+
+/// Bytes of a chunk of a byte string of so many; nothing where that is too long.
+pub fn chunk_size(string: usize, sums: usize) -> Option<usize> {
+    u32::try_from(string).ok()?;
+    sums.checked_mul(sum::SIZE)?.checked_add(HEAD)?.checked_add(string)
+}
+
+/// Fill `chunk`, of the `chunk_size` of `string`, with that chunk.
+pub fn fill(chunk: &mut [u8], string: SharedBytes, sums: usize) {
+    let content = HEAD + string.len();
+    chunk[..4].copy_from_slice(&1u32.to_le_bytes());
+    chunk[4..HEAD].copy_from_slice(&(string.len() as u32).to_le_bytes());
+    string.copy_to(0, &mut chunk[HEAD..content]);
+    let (mut computed, mut end) = (0, 0);
+    for number in 0..sums {
+        let stop = content + number * sum::SIZE;
+        computed = sum::crc32c(computed, &chunk[end..stop]);
+        chunk[stop..stop + sum::SIZE].copy_from_slice(&computed.to_le_bytes());
+        end = stop;
     }
 }
 
@@ -208,19 +276,8 @@ impl<'a> Packing<'a> {
     /// Fill `target`, which is as long as these chunks, with one after the other.
     pub fn write_chunks(&self, jobs: Range<usize>, mut target: &mut [u8]) {
         for job in jobs {
-            let (string, chunk) = (self.strings[job], target.split_off_mut(..self.chunk_size(job)));
-            let chunk = chunk.expect("so long is the target");
-            let end = HEAD + string.len();
-            chunk[..4].copy_from_slice(&1u32.to_le_bytes());
-            chunk[4..HEAD].copy_from_slice(&(string.len() as u32).to_le_bytes());
-            string.copy_to(0, &mut chunk[HEAD..end]);
-            let (mut computed, mut summed) = (0, 0);
-            for number in 0..self.sums {
-                let stop = end + number * sum::SIZE;
-                computed = sum::crc32c(computed, &chunk[summed..stop]);
-                chunk[stop..stop + sum::SIZE].copy_from_slice(&computed.to_le_bytes());
-                summed = stop;
-            }
+            let chunk = target.split_off_mut(..self.chunk_size(job)).expect("so long is the target");
+            fill(chunk, self.strings[job], self.sums);
         }
     }
 
@@ -299,6 +356,37 @@ mod tests {
             }
             assert_eq!(read(&stored, jobs, sums), Some(wanted));
         }
+    }
+
+    #[test]
+    fn what_is_between_chunks_goes_nowhere_and_outputs_are_apart() {
+        let texts: Vec<Vec<u8>> = (0..9u8).map(|number| vec![number; 40 * usize::from(number)]).collect();
+        let gaps = [0, 1, GAP, GAP + 1, 7, 0, 3 * GAP, 2, 5];
+        let (mut stored, mut jobs) = (Vec::new(), Vec::new());
+        for (text, gap) in texts.iter().zip(gaps) {
+            stored.resize(stored.len() + gap, 77);
+            jobs.extend([0, stored.len() as i64, chunk(text, 1).len() as i64]);
+            stored.extend(chunk(text, 1));
+        }
+        assert_eq!(read(&stored, jobs.clone(), 1), Some(texts.concat()));
+        let table = JobTable::new(jobs, 3, 0).unwrap();
+        let sources = [Source::Bytes(&stored)];
+        let call = Elements::new(&sources, &table, 1).unwrap().unwrap();
+        let ends = [0, 4, 4, 9];
+        let mut outs: Vec<Vec<u8>> = vec![vec![], vec![7; call.total_of(0..4)], vec![], vec![7; call.total_of(4..9)]];
+        let pairs = |outs: &mut Vec<Vec<u8>>, ends: &[usize]| {
+            let given = outs.iter_mut().zip(ends).map(|(out, &end)| (end, out.as_mut_slice())).collect();
+            call.read_apart(given, 2)
+        };
+        pairs(&mut outs, &ends).unwrap();
+        assert_eq!((outs[1].clone(), outs[3].clone()), (texts[..4].concat(), texts[4..].concat()));
+        for wrong in [&[0, 4, 4, 10][..], &[0, 4, 3, 9], &[0, 3, 4, 9], &[0, 4, 4]] {
+            assert!(pairs(&mut outs, wrong).is_err());
+        }
+        stored.truncate(stored.len() - 1);
+        let sources = [Source::Bytes(&stored)];
+        let call = Elements::new(&sources, &table, 1).unwrap().unwrap();
+        assert!(call.read(&mut vec![0; call.total()], 1).is_err());
     }
 
     #[test]

@@ -8,11 +8,12 @@ use std::ffi::CString;
 use std::fs::{File, FileTimes, Metadata};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::SystemTime;
 
 use crate::strided_memory::SharedBytes;
 
+const EDIT: i32 = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
 const OLD: i32 = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
 const NEW: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
 const MODE: libc::c_uint = 0o666;
@@ -67,7 +68,16 @@ impl NewFile {
     /// What is there now, to be changed; nothing inside where the name is free. `None` where it is not the usual case:
     /// others have it locked, or have died while they edited it, it has another name, or is no file.
     pub fn before(&self) -> io::Result<Option<Option<OldFile>>> {
-        let file = match self.open(&self.name, OLD) {
+        self.locked(OLD)
+    }
+
+    /// As `before`, of a file that is to be extended.
+    pub fn to_extend(&self) -> io::Result<Option<Option<OldFile>>> {
+        self.locked(EDIT)
+    }
+
+    fn locked(&self, flags: i32) -> io::Result<Option<Option<OldFile>>> {
+        let file = match self.open(&self.name, flags) {
             Ok(_) if self.only_new => return Ok(None),
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(None)),
@@ -98,6 +108,32 @@ impl NewFile {
         }
         let _ = file.unlock();
         made
+    }
+
+    /// Put `content` behind what an `old` file holds, which was opened `to_extend`, and then `last` over what stands there
+    /// at this offset; what the system says of the file then. `record` lies beside it meanwhile, for those who find that
+    /// this process has died over it. `None`: another writer has to do it; the file is as before, has both, or there is the record.
+    pub fn extend(&self, old: &OldFile, record: &[u8], content: &[u8], last: (u64, &[u8])) -> Option<Metadata> {
+        let file = old.file.as_ref()?;
+        let beside = self.open(&self.record, NEW).ok()?;
+        if beside.write_all_at(record, 0).is_err() {
+            self.remove(&self.record);
+            return None;
+        }
+        drop(beside);
+        if file.write_all_at(content, old.size()).is_err() {
+            if file.set_len(old.size()).is_ok() {
+                self.remove(&self.record);
+            }
+            let _ = stamp(file);
+            return None;
+        }
+        file.write_all_at(last.1, last.0).ok()?; // else the record stays, which says what is to be done
+        self.remove(&self.record);
+        stamp(file).ok()?;
+        let now = self.look().ok()?;
+        let status = file.metadata().ok()?;
+        (identity(&now) == (status.dev(), status.ino())).then_some(status)
     }
 
     fn take_place_of(&self, file: &File, old: &OldFile) -> io::Result<bool> {
@@ -315,6 +351,39 @@ mod tests {
         fs::remove_file(path.join("other")).unwrap();
         assert_eq!(new.before().unwrap().unwrap().unwrap().size(), 7);
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1); // nothing unfinished
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn what_is_extended_is_locked_and_has_a_record_meanwhile() {
+        let path = std::env::temp_dir().join(format!("zardine-extended-file-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        let directory = File::open(&path).unwrap();
+        let (chunk, record) = (path.join("chunk"), path.join(".record.tmp"));
+        let new = new_file(&directory, false);
+        assert!(new.to_extend().unwrap().unwrap().is_none());
+        fs::write(&chunk, b"before").unwrap();
+        let old = new.to_extend().unwrap().unwrap().unwrap();
+        assert!(new.to_extend().unwrap().is_none()); // it is locked
+        fs::write(&record, b"of somebody else").unwrap();
+        assert!(new.extend(&old, b"record", b"after", (2, b"FO")).is_none());
+        assert_eq!(fs::read(&chunk).unwrap(), b"before");
+        fs::remove_file(&record).unwrap();
+        let status = new.extend(&old, b"record", b"after", (2, b"FO")).unwrap();
+        assert_eq!((fs::read(&chunk).unwrap(), status.len()), (b"beFOreafter".to_vec(), 11));
+        assert!(!record.exists());
+        drop(old);
+        let old = new.before().unwrap().unwrap().unwrap(); // not to be written to
+        assert!(new.extend(&old, b"record", b"more", (0, b"B")).is_none());
+        assert_eq!(fs::read(&chunk).unwrap(), b"beFOreafter");
+        fs::remove_file(&record).unwrap(); // it stays where the file could not be cut either
+        drop(old);
+        let old = new.to_extend().unwrap().unwrap().unwrap();
+        fs::remove_file(&chunk).unwrap(); // by a program that takes no locks
+        assert!(new.extend(&old, b"record", b"more", (0, b"B")).is_none());
+        fs::write(&record, b"").unwrap();
+        fs::write(&chunk, b"x").unwrap();
+        assert!(new.to_extend().unwrap().is_none()); // somebody has died over it
         fs::remove_dir_all(&path).unwrap();
     }
 

@@ -80,6 +80,11 @@ impl ShardTable {
         if self.index_at_start { self.index_size() } else { 0 }
     }
 
+    /// Whether a checksum follows the index.
+    pub fn has_checksum(&self) -> bool {
+        self.has_checksum
+    }
+
     /// Bytes of an index.
     pub fn index_size(&self) -> usize {
         self.count * ENTRY + if self.has_checksum { sum::SIZE } else { 0 }

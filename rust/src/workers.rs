@@ -200,7 +200,8 @@ mod tests {
                 |(), range| {
                     let number = range.start;
                     let length = (number != left_out).then_some(number);
-                    places.lock().unwrap().push((number, turns.take(number, length)));
+                    let place = turns.take(number, length); // others wait for theirs meanwhile
+                    places.lock().unwrap().push((number, place));
                 },
             );
             let mut places = places.into_inner().unwrap();

@@ -317,8 +317,33 @@ def are_current(paths: Sequence[bytes], identities: Sequence[tuple[int, int, int
     That is inode, device, size, and times of modification and change in nanoseconds.
     """
 
-def read_elements(sources: Sequence[Buffer | int], jobs: Buffer, sums: int, threads: int) -> bytearray | None:
-    """Read chunks that hold one byte string each: these, one after the other.
+def extend_shards(
+    elements: list[bytes],
+    sums: int,
+    shards: tuple[Buffer, Buffer, int, bool, bool],
+    files: NewFiles,
+    most: int,
+    most_unused: float,
+) -> list[tuple[int | None, tuple[int, int, int, int], bytes, bytes] | None]:
+    """Put chunks that hold one byte string each into shards within their files: behind what is there, and a new index.
+
+    ``elements`` are the byte strings, ``sums`` as for :func:`read_elements`. ``shards``: int64 bounds of the elements
+    of each shard, and of each element the row in its index; the number of rows; whether the index is at the start,
+    which it may not be, and has a checksum, which it must. What becomes empty is not stored any more. The shards are
+    ``files``, locked meanwhile, each with a record beside it that tells of the edit; where more than the share
+    ``most_unused`` of a file would be unused, a new one takes its place. What was done: as
+    :meth:`Pipeline.change_files` says.
+
+    ``None``, for the caller to do: where no shard is, or is locked, damaged or has a record; where nothing would be
+    stored any more, or nothing changes; where a chunk of more than ``most`` bytes is there, or a file that would be
+    made anew begins as no chunk does; and after errors, as the file was, or with both contents in it.
+    """
+
+def read_elements(
+    sources: Sequence[Buffer | int], jobs: Buffer, ends: Sequence[int], sums: int, threads: int
+) -> list[bytearray] | None:
+    """Read chunks that hold one byte string each: these, one after the other, an output for the jobs up to each of
+    ``ends`` (exclusive), the last of which is that of all.
 
     ``sources`` as for :meth:`Pipeline.decode`, ``jobs``: int64 of shape ``(n, 3)``: source, offset and length in bytes;
     length -1: not stored, which gives nothing. A chunk is the numbers 1 and of its bytes, as ``<u4``, then these, then
@@ -405,8 +430,34 @@ def stable_order(numbers: Buffer, count: int) -> bytearray:
     Others, and a count that is much larger than there are numbers, are refused (:class:`ValueError`).
     """
 
+def replace_elements(data: bytes, start: int, count: int, first: int, elements: list[bytes]) -> bytes | None:
+    """Return ``data`` with other byte strings: ``count`` begin at ``start``, each behind its length as ``<u4``.
+
+    ``elements`` take the places of those from number ``first`` on. ``None`` where these are not there, or ``data`` do
+    not end with the last one.
+    """
+
 def remove_files(files: Sequence[tuple[int, bytes]], threads: int) -> list[tuple[int, int]]:
     """Remove files, named as for :func:`make_files`; number and error number of each that could not be removed."""
+
+def unique_rows(rows: Buffer, width: int) -> tuple[bytearray, bytearray] | None:
+    """Return the distinct ones of rows of ``width`` int64, ascending, and for each row its number, as int64.
+
+    ``None`` where they lie too far from each other to be numbered, or there is none.
+    """
+
+def find_rows(table: Buffer, rows: Buffer, width: int) -> bytearray | None:
+    """Return the number of each of ``rows`` among those of ``table``, which are distinct; -1 where it is not there.
+
+    ``None`` as for :func:`unique_rows`, of the table.
+    """
+
+def decode_ranges(data: Buffer, lengths: Buffer, row_counts: Buffer) -> tuple[bytes, bytes, bytes, bool] | None:
+    """Decode fragment indexes of cells that hold ranges only: ``data`` are those, each of so many bytes (int64).
+
+    Gives as int64 how many fragments each cell has, the first row of each and how many rows it has; and whether they
+    cut the ``row_counts`` rows of every cell in pieces, in order. ``None`` where anything else is there.
+    """
 
 def crc32c(data: Buffer, value: int = 0) -> int:
     """The CRC32C checksum of what gave ``value`` so far, followed by the C-contiguous ``data``."""

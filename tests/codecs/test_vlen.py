@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import zardine
 from zardine.codecs import VLenBytesCodec, VLenUTF8Codec
-from zardine.errors import ChunkDecodeError, EncodeError
+from zardine.errors import ChunkDecodeError, CorruptionError, EncodeError
+from zardine.kernel import KERNEL
 
 TEXT, BYTES = VLenUTF8Codec(), VLenBytesCodec()
 SHAPES = [(), (0,), (1,), (4,), (2, 2), (0, 3)]
@@ -137,3 +139,53 @@ def test_configuration(h):
         assert codec.encoded_size(h.spec(other, (1,))) is codec.encoded_limit(h.spec(other, (1,))) is None
     assert TEXT.check(h.spec("string", (1,))) is TEXT.remark(h.spec("string", (1,))) is None
     assert BYTES.check(h.spec("variable_length_bytes", (1,))) is None
+
+
+@pytest.mark.skipif(KERNEL is None, reason="without the kernel all elements are decoded")
+@given(data=st.data())
+def test_elements_are_replaced_as_they_are_stored(h, data):
+    values = data.draw(st.lists(st.text(st.characters(codec="utf-8"), max_size=9), min_size=1, max_size=12))
+    start = data.draw(st.integers(0, len(values) - 1))
+    new = data.draw(st.lists(st.text(max_size=3).map(ascii), min_size=1, max_size=len(values) - start))
+    wanted = [*values[:start], *new, *values[start + len(new) :]]
+    text, blobs = h.spec("string", (len(values),)), h.spec("bytes", (len(values),))
+    stored = TEXT.encode(np.array(values, np.dtypes.StringDType()), text)
+    assert TEXT.replaced(stored, text, start, np.array(new, np.dtypes.StringDType())) == TEXT.encode(
+        np.array(wanted, np.dtypes.StringDType()), text
+    )
+    more = objects([each.encode() for each in new], (len(new),))
+    replaced = BYTES.replaced(memoryview(stored), blobs, start, more)
+    assert BYTES.decode(replaced, blobs).tolist() == [each.encode() for each in wanted]
+    for bad in (stored[:-1], stored + b"\0", b"\xff" + stored[1:], stored[:2], b""):
+        assert BYTES.replaced(bad, blobs, start, more) is None
+    assert BYTES.replaced(stored, blobs, len(values), more) is None
+    assert BYTES.replaced(stored, blobs, start, more[:0]) is None
+
+
+@pytest.mark.parametrize("compressor", [None, zardine.codecs.ZstdCodec(), zardine.codecs.GzipCodec()])
+@pytest.mark.parametrize("dtype", ["string", "bytes"])
+def test_rows_of_a_chunk_are_written(tmp_path, compressor, dtype):
+    fill = "" if dtype == "string" else b""
+
+    def rows(numbers):
+        found = ["x" * (number % 7) + str(number) for number in numbers]
+        return objects(found if dtype == "string" else [each.encode() for each in found], (len(found),))
+
+    array = zardine.create_array(tmp_path, shape=(50,), chunks=(20,), dtype=dtype, compressors=compressor)
+    wanted = objects([fill] * 50, (50,))
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        start, stop = sorted(rng.integers(0, 51, 2).tolist())
+        wanted[start:stop] = rows(rng.integers(0, 99, stop - start).tolist()) if rng.random() < 0.8 else fill
+        array[start:stop] = wanted[start:stop]
+        assert array[...].tolist() == wanted.tolist()
+    array[3:4] = objects([fill], (1,))
+    array[...] = objects([fill] * 50, (50,))
+    assert not [each for each in (tmp_path / "c").rglob("*") if each.is_file()]
+    array[0:20] = rows(range(20))
+    (chunk,) = [each for each in (tmp_path / "c").rglob("*") if each.is_file()]
+    chunk.write_bytes(chunk.read_bytes()[:-3])
+    with pytest.raises(CorruptionError, match="c/0"):
+        array[2:5] = rows(range(3))
+    array[0:20] = rows(range(20))
+    assert array[:20].tolist() == rows(range(20)).tolist()

@@ -24,7 +24,14 @@ def chunk(text: bytes, sums: int = 1) -> bytes:
 
 def read(sources: list[Any], jobs: Any, sums: int = 1) -> Any:
     assert KERNEL is not None
-    return KERNEL.read_elements(sources, np.array(jobs, np.int64).reshape(-1, 3), sums, 2)
+    table = np.array(jobs, np.int64).reshape(-1, 3)
+    found = KERNEL.read_elements(sources, table, [len(table)], sums, 2)
+    apart = KERNEL.read_elements(sources, table, [0, len(table) // 2, len(table) // 2, len(table)], sums, 2)
+    assert (found is None) == (apart is None)
+    if found is None or apart is None:
+        return None
+    assert (len(apart), b"".join(apart)) == (4, bytes(found[0]))
+    return found[0]
 
 
 @pytest.mark.parametrize("sums", [0, 1, 2])
@@ -80,7 +87,10 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
     good = chunk(b"text")
     for jobs in (np.zeros((1, 4), np.int64), np.zeros(3, np.int64), np.zeros((1, 3)), np.array([[1, 0, 16]])):
         with pytest.raises(ValueError, match=r".+"):
-            KERNEL.read_elements([good], jobs, 1, 1)
+            KERNEL.read_elements([good], jobs, [1], 1, 1)
+    for ends in ([], [0], [2], [1, 0, 1], [-1, 1]):
+        with pytest.raises((ValueError, OverflowError)):
+            KERNEL.read_elements([good], np.array([[0, 0, 16]]), ends, 1, 1)
     with pytest.raises((ValueError, OverflowError)):
         read([good], [(0, 0, 16)], sums=2**63)
     with pytest.raises(TypeError):
@@ -104,6 +114,33 @@ def test_byte_strings_behind_their_lengths() -> None:
     assert KERNEL.join_elements([b"a", None]) is None  # type: ignore[list-item]
     with pytest.raises(OverflowError):
         KERNEL.split_elements(joined, -1, 1)
+
+
+def test_some_of_them_are_replaced() -> None:
+    assert KERNEL is not None
+    texts = [b"", b"a", b"", bytes(70_000), b"bcd", b""]
+    joined = KERNEL.join_elements(texts)
+    assert joined is not None
+    for first, new in [(0, [b"x"]), (5, [b"yy"]), (2, [b"", b"z", b"q" * 300]), (0, texts[::-1])]:
+        wanted = [*texts[:first], *new, *texts[first + len(new) :]]
+        found = KERNEL.replace_elements(b"head" + joined, 4, 6, first, new)
+        assert found is not None
+        assert (found[:4], KERNEL.split_elements(found, 4, 6)) == (b"head", (wanted, len(found)))
+    for data, start, count, first in [
+        (joined, 0, 7, 0),
+        (joined, 0, 5, 0),
+        (joined, 1, 6, 0),
+        (joined[:-1], 0, 6, 0),
+        (joined + b"x", 0, 6, 0),
+        (joined, len(joined) + 1, 6, 0),
+        (joined, 2**63, 6, 0),
+        (joined, 0, 2**40, 0),
+        (joined, 0, 6, 6),
+        (joined, 0, 6, 2**63),
+    ]:
+        assert KERNEL.replace_elements(data, start, count, first, [b"x"]) is None
+    assert KERNEL.replace_elements(joined, 0, 6, 0, []) is None
+    assert KERNEL.replace_elements(joined, 0, 6, 0, [None]) is None  # type: ignore[list-item]
 
 
 def strings(texts: list[bytes]) -> tuple[bytes, Any, Any]:
@@ -180,3 +217,46 @@ def test_files_are_made_of_what_is_packed(tmp_path: Path, threads: int) -> None:
     finally:
         os.close(base)
     assert not (tmp_path / "a").exists()
+
+
+def test_shards_are_extended_in_their_files(tmp_path: Path) -> None:
+    assert KERNEL is not None
+    texts, none = [b"one", b"", b"three"], np.zeros(0, np.int64)
+    data, _ = KERNEL.pack_elements(strings(texts), 1, (np.array([0, 3]), np.arange(3), 4, False, True), 1)
+    (tmp_path / "shard").write_bytes(data)
+    base = os.open(tmp_path, os.O_RDONLY)
+    files = KERNEL.open_new_files(base, ["shard", "none"], [], (b".own-", b".own-edit-", b".end"), 0)
+    assert files is not None
+    try:
+        form = np.array([0, 2, 3]), np.array([3, 1, 0]), 4, False, True
+        done, missing = KERNEL.extend_shards([b"four", b"two", b"x"], 1, form, files, 100, 0.9)
+        assert missing is None
+        assert done is not None
+        old, status, offsets, lengths = done
+        whole = (tmp_path / "shard").read_bytes()
+        assert (old, status[0], status[1]) == (None, (tmp_path / "shard").stat().st_ino, len(whole))
+        jobs = zip(np.frombuffer(offsets, np.int64).tolist(), np.frombuffer(lengths, np.int64).tolist(), strict=True)
+        found = [bytes(read([whole], [(0, *job)])) for job in jobs]
+        assert found == [b"one", b"two", b"three", b"four"]
+        assert sorted(os.listdir(tmp_path)) == ["shard"]
+        for most, unused in [(11, 0.9), (100, -1.0), (100, float("nan"))]:
+            KERNEL.extend_shards([b"x", b"y", b"z"], 1, form, files, most, unused)
+        for wrong in (
+            (form[0], form[1], 4, True, True),
+            (form[0], form[1], 4, False, False),
+            (form[0], form[1], 3, False, True),
+            (form[0][1:], form[1], 4, False, True),
+            (np.array([0, 3]), form[1], 4, False, True),
+            (none, none, 4, False, True),
+        ):
+            with pytest.raises(ValueError, match=r".+"):
+                KERNEL.extend_shards([b"x", b"y", b"z"], 1, wrong, files, 100, 0.9)
+        with pytest.raises(ValueError, match="bytes"):
+            KERNEL.extend_shards([b"x", b"y", None], 1, form, files, 100, 0.9)  # type: ignore[list-item]
+        with pytest.raises(ValueError, match=r".+"):
+            KERNEL.extend_shards([b"x", b"y", b"z"], 2**63, form, files, 100, 0.9)
+    finally:
+        files.close()
+        os.close(base)
+    with pytest.raises(ValueError, match="closed"):
+        KERNEL.extend_shards([b"x", b"y", b"z"], 1, form, files, 100, 0.9)

@@ -14,7 +14,8 @@ from zardine.engine import read_elements
 from zardine.errors import CorruptionError
 from zardine.kernel import KERNEL
 from zardine.storage import CountingStore, LocalStore
-from zardine.vectors.storing import cell_bytes
+from zardine.vectors.reading import loading
+from zardine.vectors.storing import cell_bytes, cells_together
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.cells_together import read_cells_together
 
@@ -130,3 +131,47 @@ def test_shards_are_the_same_without_the_kernel(
     assert files(tmp_path / "b" / "store") == wanted
     monkeypatch.setattr(read_elements, "KERNEL", None)
     assert files(tmp_path / "c" / "store") == wanted
+
+
+@pytest.mark.skipif(KERNEL is None, reason="without the kernel each array is read by itself")
+def test_arrays_of_one_form_are_read_by_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path)
+    positions = np.random.default_rng(0).uniform(0, 100, (400, 2))
+    columns = {"n": np.arange(400, dtype="u1"), "v": np.arange(800.0).reshape(400, 2)}
+    vectors.write_points(path, positions, chunk_shape=10, shard_shape=4, vertex_attributes=columns)
+    bbox = ([15, 15], [62, 71])
+    calls: list[int] = []
+    real = cells_together.join_elements
+
+    def counted(*args: Any) -> Any:
+        calls.append(len(args[3]))
+        return real(*args)
+
+    monkeypatch.setattr(cells_together, "join_elements", counted)
+    together = vectors.read_points(path, bbox=bbox)
+    assert calls == [3]
+    monkeypatch.setattr(loading, "read_alike", lambda *_: None)
+    apart = vectors.read_points(path, bbox=bbox)
+    assert calls == [3, 1, 1, 1]
+    assert together.positions.tolist() == apart.positions.tolist()
+    for name in columns:
+        assert together.attributes[name].tolist() == apart.attributes[name].tolist()
+
+
+def test_what_one_of_them_lacks_is_told(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    positions = np.random.default_rng(0).uniform(0, 100, (400, 2))
+    columns = {"n": np.arange(400), "v": np.arange(400.0)}
+    vectors.write_points(path, positions, chunk_shape=10, shard_shape=4, vertex_attributes=columns)
+    whole = vectors.read_points(path, bbox=([0, 0], [35, 35]))
+    for name in ("vertices", "vertex_attributes/n"):
+        shard = tmp_path / "0" / name / "c/0/0"
+        content = shard.read_bytes()
+        for damaged in (content[:50] + b"?" + content[51:], content[:-1], None):
+            shard.unlink()
+            if damaged is not None:
+                shard.write_bytes(damaged)
+            with pytest.raises(CorruptionError, match=f"0/{name}"):
+                vectors.read_points(path, bbox=([0, 0], [35, 35]))
+            shard.write_bytes(content)
+    assert vectors.read_points(path, bbox=([0, 0], [35, 35])).positions.tolist() == whole.positions.tolist()

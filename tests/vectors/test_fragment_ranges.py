@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from effort import some
 from zardine.errors import DataError
+from zardine.kernel import KERNEL
+from zardine.vectors.format import fragment_index
 from zardine.vectors.format.fragment_index import (
     FragmentIndex,
     FragmentRanges,
@@ -45,8 +49,10 @@ def one_by_one(blobs: list[bytes], row_counts: list[int]) -> list[FragmentIndex]
     return found if all(each.all_ranges for each in found) else None
 
 
+@pytest.mark.parametrize("kernel", [KERNEL, None], ids=["kernel", "numpy"])
 @pytest.mark.parametrize("seed", list(some(range(40), 10)))
-def test_ranges_are_those_of_each_cell(seed: int) -> None:
+def test_ranges_are_those_of_each_cell(seed: int, kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fragment_index, "KERNEL", kernel)
     rng = np.random.default_rng(seed)
     seen = set()
     for _ in range(40):

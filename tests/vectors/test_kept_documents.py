@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import zardine
 from vectors.stores_of_all_kinds import WRITERS, store_of
 from zardine import vectors
-from zardine.storage import CountingStore, MemoryStore
+from zardine.errors import MetadataError
+from zardine.storage import CountingStore, LocalStore, MemoryStore
 from zardine.vectors.format import cell_documents
 from zardine.vectors.format.cell_documents import ChunkList, key_texts, parse_keys
+from zardine.vectors.storing.cells_again import open_again
 
 GRID = np.stack(np.meshgrid(*[np.arange(10)] * 3, indexing="ij"), -1).reshape(-1, 3)
 BOX = [1, 1, 1, 2.9, 2.9, 2.9]
@@ -203,3 +207,36 @@ def test_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     found = parse_keys([".".join(map(str, chunk)) for chunk in chunks.tolist()], 4)
     np.testing.assert_array_equal(found, chunks)
     assert parse_keys([*["1.1.1.1"] * 20, "1.1.1"], 4) is None
+
+
+def test_arrays_of_cells_are_those_of_the_documents_that_are_there(tmp_path: Path) -> None:
+    """What was opened before counts only while the document, the settings and the store are the same."""
+    path, other = tmp_path / "a", tmp_path / "b"
+    for each, size in ((path, 10), (other, 20)):
+        positions = np.random.default_rng(size).uniform(0, 100, (300, 2))
+        vectors.write_points(str(each), positions, chunk_shape=size, shard_shape=3)
+    store = LocalStore(path)
+    assert [open_again(store, "0/none"), open_again(store, "0"), open_again(MemoryStore(), "0/vertices")] == [None] * 3
+    first, second = open_again(store, "0/vertices"), open_again(LocalStore(path, read_only=True), "0/vertices")
+    assert first is not None
+    assert second is not None
+    assert second.array._handle.layout is first.array._handle.layout
+    assert second.array._handle.cache_space == first.array._handle.cache_space
+    assert (first.array.store.read_only, second.array.store.read_only) == (False, True)
+    with zardine.config.set({"array.read_missing_chunks": False}):
+        third = open_again(store, "0/vertices")
+    assert third is not None
+    assert (first.array.config.read_missing_chunks, third.array.config.read_missing_chunks) == (True, False)
+    before = vectors.read_points(str(path), bbox=([0, 0], [50, 50])).positions.tolist()
+    moved = tmp_path / "c"
+    path.rename(moved)
+    other.rename(path)
+    after = vectors.read_points(str(path), bbox=([0, 0], [50, 50])).positions.tolist()
+    assert before != after
+    files = {str(each.relative_to(path)): each.read_bytes() for each in path.rglob("*") if each.is_file()}
+    assert after == vectors.read_points(MemoryStore(files), bbox=([0, 0], [50, 50])).positions.tolist()
+    assert before == vectors.read_points(str(moved), bbox=([0, 0], [50, 50])).positions.tolist()
+    document = path / "0/vertices/zarr.json"
+    document.write_bytes(document.read_bytes()[:-2])
+    with pytest.raises(MetadataError, match="0/vertices"):
+        vectors.read_points(str(path), bbox=([0, 0], [50, 50]))

@@ -7,9 +7,10 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
 use super::arguments::{Sources, invalid, shard_table};
 use super::buffers::Buffer;
 use super::files::PyNewFiles;
-use super::pipeline_class::{NewByteArray, guarded, job_table};
+use super::pipeline_class::{ChangedFile, NewByteArray, columns, guarded, job_table, told_of};
 use crate::element_files;
 use crate::elements::{Elements, Packing};
+use crate::extended_shards::{Extended, Extending};
 use crate::manifests;
 use crate::strided_memory::SharedBytes;
 
@@ -18,18 +19,28 @@ pub fn read_elements<'py>(
     py: Python<'py>,
     sources: &Bound<'py, PyAny>,
     jobs: &Bound<'py, PyAny>,
+    ends: Vec<usize>,
     sums: usize,
     threads: usize,
-) -> PyResult<Option<Bound<'py, PyByteArray>>> {
+) -> PyResult<Option<Vec<Bound<'py, PyByteArray>>>> {
     let held = Sources::of(sources)?;
     let sources = held.sources()?;
     let jobs = job_table(jobs, 3, 0)?;
+    if ends.last().copied().unwrap_or(0) != jobs.len() || !ends.is_sorted() {
+        return Err(invalid("ends of outputs that are not those of all jobs"));
+    }
     let Some(call) = Elements::new(&sources, &jobs, sums).map_err(invalid)? else { return Ok(None) };
-    let mut content = NewByteArray::new(py)?;
-    let out = content.grow_with_zeros(call.total())?;
-    let outcome = guarded(py, || call.read(out, threads))?;
-    // SAFETY: zeros were written to all of it.
-    Ok(outcome.is_ok().then(|| unsafe { content.filled() }))
+    let mut contents = ends.iter().map(|_| NewByteArray::new(py)).collect::<PyResult<Vec<_>>>()?;
+    let starts = [0].iter().chain(&ends);
+    let spans = starts.zip(&ends).map(|(&start, &end)| (start, end));
+    let outs = contents
+        .iter_mut()
+        .zip(spans)
+        .map(|(content, (start, end))| content.grow_with_zeros(call.total_of(start..end)).map(|out| (end, out)));
+    let outs = outs.collect::<PyResult<Vec<_>>>()?;
+    let outcome = guarded(py, || call.read_apart(outs, threads))?;
+    // SAFETY: zeros were written to all of each.
+    Ok(outcome.is_ok().then(|| contents.into_iter().map(|content| unsafe { content.filled() }).collect()))
 }
 
 /// Bytes of a length.
@@ -156,6 +167,50 @@ impl<'py> Strings<'py> {
 }
 
 #[pyfunction]
+pub fn replace_elements<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyBytes>,
+    start: usize,
+    count: usize,
+    first: usize,
+    elements: &Bound<'py, PyList>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let Some(joined) = join_elements(py, elements)? else { return Ok(None) };
+    let (data, new) = (data.as_bytes(), elements.len());
+    let Some(end) = first.checked_add(new).filter(|&end| end <= count) else { return Ok(None) };
+    let mut at = start;
+    let (mut from, mut to) = (at, at);
+    for number in 0..count {
+        let word = at.checked_add(WORD).and_then(|stop| data.get(at..stop));
+        let Some(word) = word.and_then(|word| word.first_chunk::<WORD>()) else { return Ok(None) };
+        if number == first {
+            from = at;
+        }
+        at = match (at + WORD).checked_add(u32::from_le_bytes(*word) as usize) {
+            Some(next) if next <= data.len() => next,
+            _ => return Ok(None),
+        };
+        if number + 1 == end {
+            to = at;
+        }
+    }
+    if at != data.len() || new == 0 {
+        return Ok(None);
+    }
+    let pieces = [&data[..from], joined.as_bytes(), &data[to..]];
+    let total = pieces.iter().map(|piece| piece.len()).sum();
+    let replaced = PyBytes::new_with(py, total, |mut out| {
+        for piece in pieces {
+            let (target, after) = out.split_at_mut(piece.len());
+            target.copy_from_slice(piece);
+            out = after;
+        }
+        Ok(())
+    })?;
+    Ok(Some(replaced))
+}
+
+#[pyfunction]
 pub fn pack_elements<'py>(
     py: Python<'py>,
     elements: &Bound<'py, PyTuple>,
@@ -191,4 +246,28 @@ pub fn make_element_files(
         )));
     }
     guarded(py, || element_files::make(files.files(), &call, threads))
+}
+
+#[pyfunction]
+pub fn extend_shards<'py>(
+    py: Python<'py>,
+    elements: &Bound<'py, PyList>,
+    sums: usize,
+    shards: &Bound<'py, PyTuple>,
+    files: &Bound<'py, PyNewFiles>,
+    most: u64,
+    most_unused: f64,
+) -> PyResult<Vec<Option<ChangedFile<'py>>>> {
+    let held = elements.iter().map(|each| each.cast_into::<PyBytes>()).collect::<Result<Vec<_>, _>>();
+    let held = held.map_err(|_| invalid("elements are bytes"))?;
+    let table = shard_table(shards, held.len())?;
+    let strings = held.iter().map(|each| each.as_bytes()).collect();
+    let call = Extending::new(strings, sums, table, most, most_unused).map_err(invalid)?;
+    let opened = files.get().open_files()?;
+    let done = guarded(py, || call.run(opened.files()))?.map_err(invalid)?;
+    let each = |shard: Extended| {
+        let (offsets, lengths) = columns(py, &shard.entries)?;
+        Ok((shard.old, told_of(&shard.status), offsets, lengths))
+    };
+    done.into_iter().map(|shard| shard.map(each).transpose()).collect()
 }

@@ -7,6 +7,7 @@ mod counting;
 mod elements;
 mod files;
 mod pipeline_class;
+mod rows;
 
 use pyo3::prelude::*;
 
@@ -52,11 +53,13 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(counting::take_rows, module)?)?;
     module.add_function(wrap_pyfunction!(counting::take_runs, module)?)?;
     module.add_function(wrap_pyfunction!(elements::encode_manifests, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::extend_shards, module)?)?;
     module.add_function(wrap_pyfunction!(elements::join_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::join_pieces, module)?)?;
     module.add_function(wrap_pyfunction!(elements::make_element_files, module)?)?;
     module.add_function(wrap_pyfunction!(elements::pack_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::read_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::replace_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::split_elements, module)?)?;
     module.add_function(wrap_pyfunction!(files::make_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::open_new_files, module)?)?;
@@ -67,5 +70,8 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::read_named_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::remove_files, module)?)?;
     module.add_function(wrap_pyfunction!(retire_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::decode_ranges, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::find_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::unique_rows, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

@@ -34,8 +34,10 @@ use crate::{Failure, Reason};
 #[pyclass(frozen, module = "zardine._kernel", name = "Pipeline")]
 pub struct PyPipeline(Pipeline);
 
-/// The file before, which is still open; inode, size and times of the new one; offsets and lengths of its chunks.
-type ChangedFile<'py> = (Option<RawFd>, (u64, u64, i64, i64), Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+/// Inode, size and times of a file.
+pub type Status = (u64, u64, i64, i64);
+/// The file before, which is still open; what the new one is; offsets and lengths of its chunks.
+pub type ChangedFile<'py> = (Option<RawFd>, Status, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Failures);
 /// Of each axis the length of a chunk, the chunks of an object, and the rows of its index from one to the next.
 type Grid = (Vec<usize>, Vec<usize>, Vec<usize>);
@@ -433,11 +435,20 @@ fn of_shard(shard: &Option<StoredShard>) -> (ObjectTable<'_>, Source<'_>) {
 /// What Python is told of files that were changed.
 fn told<'py>(py: Python<'py>, changed: Vec<Option<Changed>>) -> PyResult<Vec<Option<ChangedFile<'py>>>> {
     let each = |Changed { status, entries, old }: Changed| {
-        let status = (status.ino(), status.size(), nanoseconds(&status, false), nanoseconds(&status, true));
-        let column = |of: fn(&Entry) -> u64| words(py, entries.len(), entries.iter().map(of));
-        Ok((old, status, column(|entry| entry.offset)?, column(|entry| entry.length)?))
+        let (offsets, lengths) = columns(py, &entries)?;
+        Ok((old, told_of(&status), offsets, lengths))
     };
     changed.into_iter().map(|changed| changed.map(each).transpose()).collect()
+}
+
+pub fn told_of(status: &Metadata) -> Status {
+    (status.ino(), status.size(), nanoseconds(status, false), nanoseconds(status, true))
+}
+
+/// Offsets and lengths of chunks.
+pub fn columns<'py>(py: Python<'py>, entries: &[Entry]) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let column = |of: fn(&Entry) -> u64| words(py, entries.len(), entries.iter().map(of));
+    Ok((column(|entry| entry.offset)?, column(|entry| entry.length)?))
 }
 
 /// What `parts` of a selection of values of `shape` are, as many as there are `objects`, `shard` if these are shards.

@@ -262,6 +262,13 @@ class ArrayBytesCodec(Codec):
         """
         return self.decode(data, spec)
 
+    def replaced(self, data: BytesLike, spec: ChunkSpec, start: int, array: npt.NDArray[Any]) -> BytesLike | None:
+        """Return what ``data`` hold, with the elements of ``array`` in C order from number ``start`` on, encoded.
+
+        ``None`` where that is not to be had without decoding all, or ``data`` are damaged, which :meth:`decode` tells.
+        """
+        return None
+
 
 @public("zardine.abc.codec")
 class BytesBytesCodec(Codec):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.codecs.base import LOOK, ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec, SizeLimit
-from zardine.errors import ChunkDecodeError, DataError, MetadataError, Problem
+from zardine.errors import ChunkDecodeError, CorruptionError, DataError, MetadataError, Problem
 from zardine.json_document import Problems
 from zardine.limits import CHUNK, TEXT, UNUSED, limit_of, too_large
 from zardine.settings import config
@@ -173,6 +173,27 @@ class CodecChain:
         except DataError as error:
             raise error.at(codec=codec.name) from None
         return array
+
+    def replaced(self, data: BytesLike, start: int, array: npt.NDArray[Any]) -> BytesLike | None:
+        """The chunk that ``data`` holds, with the elements of ``array`` from number ``start`` on, as bytes again.
+
+        For elements in C order, of which those that stay are not decoded. ``None`` where that cannot be done, or what
+        is stored is damaged: :meth:`decode` says how. Raises as :meth:`encode`.
+        """
+        if self.filters:
+            return None
+        self.check_memory()
+        try:
+            for codec, limit in zip(reversed(self.compressors), reversed(self._allowed().limits), strict=True):
+                data = codec.decode(data, limit)
+        except CorruptionError:
+            return None
+        changed = self.serializer.replaced(data, self.serializer_spec, start, array)
+        if changed is None:
+            return None
+        for codec in self.compressors:
+            changed = codec.encode(changed)
+        return changed
 
     def is_fill(self, array: npt.NDArray[Any]) -> bool:
         """Whether every element of ``array`` equals the fill value, bit by bit (NaN payloads and -0.0 count)."""

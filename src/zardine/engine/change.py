@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.codecs.chain import CodecChain
 from zardine.engine.chunk_stack import decode_stack, stack_axes
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout
@@ -199,6 +200,9 @@ class Change:
             chunk[...] = chain.spec.fill
             self._put(chunk, i, new)
         else:
+            replaced = self._replaced(chain, i, old, new)
+            if replaced is not None:
+                return replaced
             chunk = self._decoded(i, old)
             if not chunk.flags.writeable or not chunk.flags.owndata:
                 chunk = chunk.copy()
@@ -209,6 +213,19 @@ class Change:
             return chain.encode(chunk, write_empty=handle.write_empty_chunks)
         except DataError as error:
             raise error.at(array=handle.path, key=self.key, chunk=part.chunk(i)) from None
+
+    def _replaced(self, chain: CodecChain, i: int, old: BytesLike, new: npt.NDArray[Any]) -> BytesLike | None:
+        """A chunk of one axis of which some elements that follow each other change, if others need no decoding."""
+        inner = self.part.inner(i)
+        if self.fields is not None or len(inner) != 1 or not isinstance(inner[0], slice):
+            return None
+        first, stop, step = inner[0].indices(chain.spec.size)
+        if step != 1 or new.shape != (stop - first,) or (chain.is_fill(new) and not self.handle.write_empty_chunks):
+            return None
+        try:
+            return chain.replaced(old, first, new)
+        except DataError as error:
+            raise error.at(array=self.handle.path, key=self.key, chunk=self.part.chunk(i)) from None
 
     def _decoded(self, i: int, old: BytesLike) -> npt.NDArray[Any]:
         try:

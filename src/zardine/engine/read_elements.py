@@ -112,16 +112,20 @@ def sums_of(chain: CodecChain) -> int | None:
     return len(chain.compressors) if good else None
 
 
-def join_elements(sources: Sequence[BytesLike | int], jobs: Ints, sums: int) -> tuple[bytearray, Ints] | None:
+def join_elements(
+    sources: Sequence[BytesLike | int], jobs: Ints, sums: int, ends: Sequence[int]
+) -> list[tuple[bytearray, Ints]] | None:
     """Return the byte strings of chunks one after the other, and the length of each: 0 where nothing is stored.
 
-    ``jobs``: int64, of each chunk the source, and where it starts there, and how long it is. ``sums``: of
-    :func:`sums_of`. ``None`` where anything is unusual or wrong.
+    ``jobs``: int64, of each chunk the source, and where it starts there, and how long it is; they are given apart up to
+    each of ``ends`` (exclusive). ``sums``: of :func:`sums_of`. ``None`` where anything is unusual or wrong.
     """
     assert KERNEL is not None
-    data = KERNEL.read_elements(sources, jobs, sums, thread_count())
+    data = KERNEL.read_elements(sources, jobs, ends, sums, thread_count())
+    if data is None:
+        return None
     lengths = np.where(jobs[:, 2] == MISSING, 0, jobs[:, 2] - (_FRAME.size + sums * _SUM))
-    return None if data is None else (data, lengths)
+    return list(zip(data, np.split(lengths, ends[:-1]), strict=True))
 
 
 def _portions(jobs: Ints, rows: Ints) -> list[Ints]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.base import ArrayBytesCodec, ChunkSpec
 from zardine.codecs.configured import Configured
-from zardine.codecs.vlen.layout import AT_ONCE, join_elements, split_elements
+from zardine.codecs.vlen.layout import AT_ONCE, join_elements, replace_elements, split_at_once, split_elements
 from zardine.errors import ChunkDecodeError, EncodeError
 
 TEXT_TYPES = ("string", "variable_length_utf8")
@@ -55,7 +55,20 @@ class VLenElements(Configured, ArrayBytesCodec):
 
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
         """An array of ``spec.dtype``: normally ``StringDType``, or objects."""
+        found = split_at_once(data, spec) if spec.data_type.name in BYTES_TYPES else None
+        if found is not None:
+            array = np.empty(spec.size, object)
+            array[:] = found
+            return array.reshape(spec.shape)
         return elements_from_bytes(split_elements(data, spec, codec=self.name), spec, codec=self.name)
+
+    def replaced(self, data: BytesLike, spec: ChunkSpec, start: int, array: npt.NDArray[Any]) -> BytesLike | None:
+        """What holds the elements of ``array`` from number ``start`` on, and else what ``data`` hold."""
+        if array.size > AT_ONCE:
+            return None
+        return replace_elements(
+            data, spec.size, start, next(elements_to_bytes(array, spec, codec=self.name), list[bytes]())
+        )
 
 
 class VLenV2Codec(VLenElements):

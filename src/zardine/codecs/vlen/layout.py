@@ -65,6 +65,30 @@ def split_elements(data: BytesLike, spec: ChunkSpec, *, codec: str) -> Iterator[
     return _elements(bytes(data), count, codec)
 
 
+def split_at_once(data: BytesLike, spec: ChunkSpec) -> list[bytes] | None:
+    """The same by one call of the kernel; ``None`` where they are too many for that, or anything is wrong."""
+    count = spec.size
+    if KERNEL is None or count > AT_ONCE or len(data) < _WORD or _unpack(data)[0] != count:
+        return None
+    if len(data) < _WORD * (1 + count):
+        return None
+    spec.check_memory()
+    found = KERNEL.split_elements(bytes(data), _WORD, count)
+    return found[0] if found is not None and found[1] == len(data) else None
+
+
+def replace_elements(data: BytesLike, count: int, start: int, elements: list[bytes]) -> bytes | None:
+    """The stored form of ``count`` elements, with these in the place of those from number ``start`` on.
+
+    Elements that stay are not looked at for more than their lengths. ``None`` where there is no kernel, or ``data``
+    hold anything else, of which :func:`split_elements` says what it is.
+    """
+    if KERNEL is None or len(data) < _WORD or _unpack(data)[0] != count or not elements:
+        return None
+    replaced: bytes | None = KERNEL.replace_elements(bytes(data), _WORD, count, start, elements)
+    return replaced
+
+
 def _elements(stored: bytes, count: int, codec: str) -> Iterator[bytes]:
     size = len(stored)
     position = _WORD

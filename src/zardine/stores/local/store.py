@@ -128,15 +128,18 @@ class LocalStore(Store):
         if path.startswith("//"):
             path = path[1:]
         self._base = BaseDirectory(path)
+        self._root: Path | None = None
         self._durable = durable
         self._form: tuple[str, str, FileForm] | None = None  # the last one: whose, and what it is
 
     @property
     def root(self) -> Path:
         """The base directory, absolute."""
-        from pathlib import Path
+        if self._root is None:
+            from pathlib import Path
 
-        return Path(self._base.path)
+            self._root = Path(self._base.path)
+        return self._root
 
     @property
     def durable(self) -> bool:

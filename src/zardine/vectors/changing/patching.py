@@ -359,7 +359,7 @@ def _put_link_fragments(patch: Patch, intra: Changed, width: int, grid: Grid) ->
 
 
 def _old_cells(array: CellArray, chunks: Ints) -> list[bytes]:
-    cells = array.read(chunks)
+    cells = array.read_together(chunks).apart()
     named = is_listed(array, chunks)
     if any(listed and not cell for listed, cell in zip(named.tolist(), cells, strict=True)):
         raise UnfitError("a cell is lost")  # who reads all says which

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike, Ints
 from zardine.errors import ChunkDecodeError
+from zardine.kernel import KERNEL
 from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import ranges, starts_of
 
@@ -150,6 +151,12 @@ def decode_ranges(data: BytesLike, lengths: Ints, row_counts: Ints) -> FragmentR
     """
     if len(lengths) == 0 or lengths.min() < _HEADER.size or (lengths % 4).any():
         return None
+    if KERNEL is not None:
+        found = KERNEL.decode_ranges(data, np.ascontiguousarray(lengths), np.ascontiguousarray(row_counts))
+        if found is None:
+            return None
+        numbers, first, counts = (np.frombuffer(each, np.int64) for each in found[:3])
+        return FragmentRanges(numbers, first, counts, found[3])
     words = np.frombuffer(data, "<u4")
     starts = starts_of(lengths // 4)[:-1]
     heads = words[starts[:, None] + np.arange(4)]

@@ -63,6 +63,14 @@ def bounds_of(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any
     return np.array([column.min() for column in low.T]), np.array([column.max() for column in high.T])
 
 
+_FEW = 2**16
+"""Rows that the kernel looks at sooner than that they are prepared to be looked at by NumPy."""
+
+
+def _are_few(rows: npt.NDArray[Any]) -> bool:
+    return len(rows) <= _FEW and rows.dtype == np.int64 and rows.flags.c_contiguous
+
+
 def unique_rows(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
     """The distinct rows of a matrix of integers in ascending (lexicographic) order, and for each row its number."""
     if len(rows) == 0:
@@ -71,6 +79,9 @@ def unique_rows(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
         return rows, np.zeros(1, np.int64)
     if rows.shape[1] == 0:
         return rows[:1], np.zeros(len(rows), np.int64)
+    found = KERNEL.unique_rows(rows, rows.shape[1]) if KERNEL is not None and _are_few(rows) else None
+    if found is not None:
+        return np.frombuffer(found[0], np.int64).reshape(-1, rows.shape[1]), np.frombuffer(found[1], np.int64)
     low, high = bounds_of(rows)
     widths = [int(b) - int(a) + 1 for a, b in zip(low, high, strict=True)]
     cells = 1
@@ -79,8 +90,8 @@ def unique_rows(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
     if cells < 2**62:
         distinct, numbers = unique_numbers(np.ravel_multi_index(tuple((rows - low).T), widths), cells)
         return np.stack(np.unravel_index(distinct, widths), axis=1) + low, numbers
-    found, numbers = np.unique(rows, axis=0, return_inverse=True)
-    return found, numbers.astype(np.int64).reshape(-1)
+    distinct, numbers = np.unique(rows, axis=0, return_inverse=True)
+    return distinct, numbers.astype(np.int64).reshape(-1)
 
 
 def unique_numbers(values: Ints, count: int) -> tuple[Ints, Ints]:
@@ -163,6 +174,10 @@ def find_rows(table: npt.NDArray[Any], rows: npt.NDArray[Any]) -> Ints:
         return np.full(len(rows), -1, np.int64)
     if np.array_equal(table, rows):
         return np.arange(len(rows))
+    if KERNEL is not None and _are_few(table) and _are_few(rows) and table.shape[1] == rows.shape[1]:
+        found = KERNEL.find_rows(table, rows, rows.shape[1])
+        if found is not None:
+            return np.frombuffer(found, np.int64)
     _, numbers = unique_rows(np.concatenate([table, rows]).astype(np.int64))
     place = np.full(int(numbers.max()) + 1, -1, np.int64)
     place[numbers[: len(table)]] = np.arange(len(table))

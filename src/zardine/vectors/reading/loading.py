@@ -7,7 +7,7 @@ fragments which are not there, attributes with too few rows raise :class:`~zardi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -34,6 +34,7 @@ from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_together import Cells
+from zardine.vectors.storing.steady import read_alike
 from zardine.vectors.storing.store import Level
 
 Check: TypeAlias = Callable[[CellArray], None]
@@ -65,8 +66,15 @@ def load_cells(
     index = None
     if fragments or not level.document.tiles or chunks is None:
         index = level.cells("vertex_fragments")
-    wanted = present_chunks(vertices, index) if chunks is None else chunks
-    keys, cells = _read_present(vertices, wanted)
+    wanted = present_chunks(vertices, index) if chunks is None else unique_rows(chunks)[0]
+    says_nothing = level.document.tiles and not fragments
+    of_rows, of_parts = (
+        {name: f"{family}/{name}" for name in names_in(level, family, names)}
+        for family, names in (("vertex_attributes", vertex_attributes), ("fragment_attributes", fragment_attributes))
+    )
+    paths = *of_rows.values(), *of_parts.values()
+    ahead = _ahead(level, vertices, None if says_nothing else index, paths, wanted)
+    keys, cells = _read_present(vertices, wanted, ahead.get("vertices"))
     dtype = dtype_of(vertices, "float32")
     width = level.owner.root.ndim
     if chunks is not None:
@@ -74,22 +82,20 @@ def load_cells(
     elif int(cells.lengths.sum()) != level.document.vertex_count * width * dtype.itemsize:
         found = stored_chunks(vertices)
         if found is not None and len(found) != len(wanted):
-            keys, cells = _read_present(vertices, found)
+            keys, cells = _read_present(vertices, unique_rows(found)[0])
+            ahead = {}
     counts = _row_counts(cells, width * dtype.itemsize, keys, vertices)
     starts = starts_of(counts)
     if chunks is None and trust_count:
         check_all(level, vertices, index, keys, int(starts[-1]))
     stored = np.frombuffer(cells.data, dtype).reshape(-1, width)
     positions = stored.astype(native(dtype), copy=False)
-    if level.document.tiles and not fragments:
+    if says_nothing:
         index = None
     check = partial(check_rows_of_values, vertices, keys, chunks)
-    of_rows, of_parts = (
-        {name: f"{family}/{name}" for name in names_in(level, family, names)}
-        for family, names in (("vertex_attributes", vertex_attributes), ("fragment_attributes", fragment_attributes))
-    )
-    columns = [partial(stored_column, level, each, keys, check) for each in (*of_rows.values(), *of_parts.values())]
-    indexes, *stored_columns = begun(level.owner.store, [partial(_indexes_of, index, keys), *columns])
+    columns = [partial(stored_column, level, each, keys, check, ahead.get(each)) for each in paths]
+    of_indexes = partial(_indexes_of, index, keys, ahead.get("vertex_fragments"))
+    indexes, *stored_columns = begun(level.owner.store, [of_indexes, *columns])
     found_fragments = _one_each(starts) if index is None else _fragments(index, indexes(), keys, counts, starts)
     content = Content(keys, starts, positions, found_fragments)
     in_turn = iter(stored_columns)
@@ -125,12 +131,25 @@ def dtype_of(array: CellArray, default: str | None = None, *, text: bool = False
     return dtype
 
 
-def _read_present(vertices: CellArray, wanted: Ints) -> tuple[Ints, Cells]:
+def _ahead(
+    level: Level, vertices: CellArray, index: CellArray | None, paths: Sequence[str], keys: Ints
+) -> dict[str, tuple[CellArray, Cells]]:
+    """The cells of vertices, fragment index and attributes, read together; nothing where each is read by itself."""
+    if not level.owner.store.gives_files or vertices.attributes.get("encoding", "raw") != "raw":
+        return {}
+    found = {path: level.cells(path) for path in paths}
+    arrays = {"vertices": vertices, **({} if index is None else {"vertex_fragments": index})}
+    arrays |= {path: array for path, array in found.items() if array is not None}
+    cells = read_alike(list(arrays.values()), keys)
+    return {} if cells is None else dict(zip(arrays, zip(arrays.values(), cells, strict=True), strict=True))
+
+
+def _read_present(vertices: CellArray, keys: Ints, ahead: tuple[CellArray, Cells] | None = None) -> tuple[Ints, Cells]:
+    """Those of ``keys``, which ascend, that have cells, and these; ``ahead``: if they were read before."""
     if vertices.attributes.get("encoding", "raw") != "raw":
         encoding = vertices.attributes["encoding"]
         raise CorruptionError(f"vertices in the encoding {encoding!r} cannot be read", array=vertices.array.path)
-    keys = unique_rows(wanted)[0] if len(wanted) else wanted
-    cells = vertices.read_together(keys)
+    cells = vertices.read_together(keys) if ahead is None else ahead[1]
     filled = cells.lengths > 0
     if filled.all():
         return keys, cells
@@ -154,7 +173,9 @@ def _one_each(starts: Ints) -> Fragments:
     return Fragments(np.arange(len(starts)), starts, np.arange(int(starts[-1])), True)
 
 
-def _indexes_of(index: CellArray | None, keys: Ints) -> Cells:
+def _indexes_of(index: CellArray | None, keys: Ints, ahead: tuple[CellArray, Cells] | None) -> Cells:
+    if ahead is not None:
+        return ahead[1]
     return Cells.of([]) if index is None else index.read_together(keys)
 
 
@@ -204,8 +225,16 @@ def row_column(content: Content, array: CellArray, cells: Cells) -> Column:
     return column_of_cells(array, cells, content.keys, counts, needed)
 
 
-def stored_column(level: Level, relative: str, keys: Ints, check: Check) -> tuple[CellArray, Cells]:
-    """The array of an attribute, checked by ``check``, and its cells. Raises :class:`SelectionError` where none is."""
+def stored_column(
+    level: Level, relative: str, keys: Ints, check: Check, ahead: tuple[CellArray, Cells] | None = None
+) -> tuple[CellArray, Cells]:
+    """The array of an attribute, checked by ``check``, and its cells. Raises :class:`SelectionError` where none is.
+
+    ``ahead``: both, where they were read before.
+    """
+    if ahead is not None:
+        check(ahead[0])
+        return ahead
     array = level.cells(relative)
     if array is None:
         raise SelectionError(f"{level.owner.name} has no attribute {relative!r} at level {level.document.level}")

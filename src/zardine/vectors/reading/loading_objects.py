@@ -75,6 +75,10 @@ def _read_manifests(level: Level, *, trust_count: bool = True) -> Manifests | No
     return manifests
 
 
+_FEW = 64
+"""Ids that are looked for in their rows before all are read."""
+
+
 class KnownIds:
     """The ids of all objects of a level, of which no more are read than what is asked needs."""
 
@@ -98,8 +102,8 @@ class KnownIds:
     def highest(self) -> int:
         """The highest id; -1 where there is none."""
         if self._highest is None:
-            table = self._level.table("object_index/object_ids") if self.ascending and self._all is None else None
-            if table is not None and table.ndim == 1 and table.dtype.kind in "iu" and len(table) == self.count > 0:
+            table = self._table()
+            if table is not None and self.count:
                 last = int(table[self.count - 1])
                 if last != table.fill_value:  # which may stand for one that is lost
                     self._highest = last
@@ -115,7 +119,21 @@ class KnownIds:
         """The row of each of a few ids, also of removed objects; -1 for those that were never there."""
         if not self.count or not len(wanted) or (self.ascending and wanted.min() > self.highest()):
             return np.full(len(wanted), -1, np.int64)
-        return places_among(self.all(), wanted)
+        return wanted.copy() if self._are_numbers(wanted) else places_among(self.all(), wanted)
+
+    def _are_numbers(self, wanted: Ints) -> bool:
+        """Whether a few ids are the numbers of their rows, as those are that nobody has chosen; no others are read."""
+        table = self._table() if len(wanted) <= _FEW and 0 <= wanted.min() <= wanted.max() < self.count else None
+        if table is None:
+            return False
+        found = np.asarray(table.get_orthogonal_selection((wanted,)))
+        return bool(((found == wanted) & (found != table.fill_value)).all())
+
+    def _table(self) -> Array | None:
+        """The table of ids, if not all of them are needed, or known."""
+        table = self._level.table("object_index/object_ids") if self.ascending and self._all is None else None
+        good = table is not None and table.ndim == 1 and table.dtype.kind in "iu" and len(table) == self.count
+        return table if good else None
 
 
 def known_ids(level: Level) -> KnownIds | None:

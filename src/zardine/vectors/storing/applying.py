@@ -24,6 +24,7 @@ from zardine.vectors.format.cell_documents import origin_of
 from zardine.vectors.format.change_log import Changed, ChangeLog
 from zardine.vectors.storing.cell_bytes import replace_cells
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.extended_shards import extend_shards
 from zardine.vectors.storing.held_values import HeldValues, held_values, keys_of
 from zardine.vectors.storing.logs import LOG
 from zardine.vectors.storing.node_writing import write_document
@@ -137,7 +138,10 @@ def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) 
         relative: parse_node_json(dict(document), f"the logged document of {relative}")
         for relative, document in log.documents.items()
     }
-    arrays = {relative: _array(store, path, relative, documents, known) for relative in (*log.cells, *log.rows)}
+    config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
+    if store.edits_files and config.write_strategy == "rewrite":
+        config = replace(config, write_strategy="append")  # costs the cells, and not the shards that they are in
+    arrays = {relative: _array(store, path, relative, documents, known, config) for relative in (*log.cells, *log.rows)}
     cells = {relative: _cells(arrays[relative], changed) for relative, changed in log.cells.items()}
     for relative, changed in log.rows.items():
         _check(arrays[relative], changed, 1, changed.places)
@@ -150,7 +154,10 @@ def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) 
         if array.shards is None:
             replace_cells(array, cells[relative], changed.values)
         else:
-            array.set_coordinate_selection(tuple(cells[relative].T), as_objects(changed.values))
+            left = extend_shards(array, cells[relative], changed.values)
+            if len(left):
+                values = as_objects([changed.values[cell] for cell in left.tolist()])
+                array.set_coordinate_selection(tuple(cells[relative][left].T), values)
     for relative, changed in log.rows.items():
         table, rows = arrays[relative], changed.places[:, 0]
         values = row_values(table, changed.values)
@@ -175,6 +182,7 @@ def _array(
     relative: str,
     documents: Mapping[str, NodeMetadata],
     known: Mapping[str, Array],
+    config: ArrayConfig,
 ) -> Array:
     """An array by the document that it has, or is to have."""
     where, before = child(path, relative), known.get(relative)
@@ -183,9 +191,6 @@ def _array(
         metadata = find_node(store, where, 3) if before is None else before.metadata
     if not isinstance(metadata, ArrayMetadata):
         raise CorruptionError("the log of a change names an array that is not there", array=where)
-    config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
-    if store.edits_files and config.write_strategy == "rewrite":
-        config = replace(config, write_strategy="append")  # costs the cells, and not the shards that they are in
     array = Array(store, where, metadata, config) if before is None else before
     handle = array._handle if metadata == array.metadata else array._handle.with_shape(metadata)
     return array._with_handle(replace(handle, store=store, config=config, watched=False))  # see documents

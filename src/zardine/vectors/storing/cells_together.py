@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import prod
 
 import numpy as np
@@ -16,13 +16,15 @@ import numpy as np
 from zardine.buffers import Ints
 from zardine.cache import Cache
 from zardine.engine.freshness import check_fresh
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES, known_index
 from zardine.engine.read_elements import element_chain, join_elements, sums_of
 from zardine.errors import DataError
 from zardine.frozen import with_fields
 from zardine.nodes.array import Array
-from zardine.sharding.index import MISSING, ShardIndex
+from zardine.sharding.index import MISSING
 from zardine.sharding.layout import ShardLayout
+from zardine.stores.base import OpenFile, Store
 from zardine.stores.local.store import LocalStore
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.ragged import starts_of, unique_numbers
@@ -84,58 +86,91 @@ def read_cells_together(array: Array, cells: Ints) -> Cells | None:
 
     Raises as :func:`~zardine.engine.freshness.check_fresh`.
     """
-    handle = array._handle
-    shape, layout, config = array.shards, handle.layout, handle.config
-    chain = element_chain(layout)
-    sums = None if chain is None else sums_of(chain)
-    shard = layout.uniform_shard
-    if shape is None or chain is None or sums is None or shard is None:
+    found = read_alike_together([array], cells)
+    return None if found is None else found[0]
+
+
+def read_alike_together(arrays: Sequence[Array], cells: Ints) -> list[Cells] | None:
+    """Cells ``(C, K)`` of some arrays of one store, all in shards of one form, by one call: see the above."""
+    array, handle = arrays[0], arrays[0]._handle
+    form = _form_of(array)
+    if form is None or any(_form_of(each) != form for each in arrays[1:]):
         return None
-    if handle.chunk_cache is not None or not handle.store.gives_files:
-        return None
+    shape, sums = form[1], form[-1]
+    shard = handle.layout.uniform_shard
+    assert shard is not None
     in_shards = cells // np.asarray(shape)
     rows = (cells - in_shards * np.asarray(shape)) @ np.asarray(shard.strides)
     grid = [-(-length // size) for length, size in zip(array.shape, shape, strict=True)]
     if prod(grid) > _MOST_NUMBERS:
         return None
     shards, number = unique_numbers(np.ravel_multi_index(tuple(in_shards.T), grid), prod(grid))
-    if len(shards) > _MOST_SHARDS:
+    if len(shards) * len(arrays) > _MOST_SHARDS:
         return None
-    keys = handle.keys(zip(*(axis.tolist() for axis in np.unravel_index(shards, grid)), strict=True))
+    where = list(zip(*(axis.tolist() for axis in np.unravel_index(shards, grid)), strict=True))
+    keys = [each._handle.keys(where) for each in arrays]
     try:
-        files = handle.store.kept_files(keys)
+        files = handle.store.kept_files(list(chain.from_iterable(keys)))
         if files is None:
             return None
-        named = zip(keys, files, strict=True)
-        indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
-        check_fresh(handle)
-        places = _places(indexes, number, rows)
-        lengths = places[:, 2]
-        if lengths.sum() > sum(file.size for file in files):
-            return None  # cells that share bytes
-        if not config.read_missing_chunks and (lengths == MISSING).any():
-            return None
-        if lengths.max(initial=0) > chain.most_stored():
-            return None
-        found = join_elements([file.fd for file in files], places, sums)
-        if not (layout.is_checked or all(file.is_unedited() for file in files)):
+        order = np.argsort(number, kind="stable")
+        edges = np.searchsorted(number[order], np.arange(1, len(shards)))
+        parts = np.split(rows[order], edges)
+        tables = []
+        for which, each in enumerate(arrays):
+            own = files[which * len(shards) : (which + 1) * len(shards)]
+            table = _places_in(each._handle, keys[which], own, parts, order, number + which * len(shards))
+            if table is None:
+                return None
+            tables.append(table)
+        ends = [len(cells) * (which + 1) for which in range(len(arrays))]
+        found = join_elements([file.fd for file in files], np.concatenate(tables), sums, ends)
+        checked = all(each._handle.layout.is_checked for each in arrays)
+        if not (checked or all(file.is_unedited() for file in files)):
             return None
     except (DataError, MemoryError):
         found = None
     if found is None:
-        for key in keys:
-            INDEXES.drop(handle.cache_space, key)
+        for each, own_keys in zip(arrays, keys, strict=True):
+            for key in own_keys:
+                INDEXES.drop(each._handle.cache_space, key)
         return None
-    return Cells(*found)
+    return [Cells(*each) for each in found]
 
 
-def _places(indexes: Sequence[ShardIndex], number: Ints, rows: Ints) -> Ints:
-    """Of each cell the number of its shard, and offset and length there: ``(C, 3)``."""
-    order = np.argsort(number, kind="stable")
-    edges = np.searchsorted(number[order], np.arange(1, len(indexes)))
-    parts = list(zip(indexes, np.split(rows[order], edges), strict=True))
-    places = np.empty((len(rows), 3), np.int64)
+def _form_of(array: Array) -> tuple[Store, tuple[int, ...], tuple[int, ...], bool, int] | None:
+    """What arrays have in common whose cells are read together; ``None`` for those of which none are."""
+    handle, shape = array._handle, array.shards
+    encoded = element_chain(handle.layout)
+    sums = None if encoded is None else sums_of(encoded)
+    if shape is None or sums is None or handle.layout.uniform_shard is None:
+        return None
+    if handle.chunk_cache is not None or not handle.store.gives_files:
+        return None
+    return handle.store, shape, array.shape, handle.config.read_missing_chunks, sums
+
+
+def _places_in(
+    handle: ArrayHandle, keys: Sequence[str], files: Sequence[OpenFile], rows: Sequence[Ints], order: Ints, number: Ints
+) -> Ints | None:
+    """Of each cell the number of its file, and offset and length there: ``(C, 3)``; ``None`` where they are unusual.
+
+    ``rows``: those in the index of each shard, of the cells in this ``order``.
+    """
+    shard, encoded = handle.layout.uniform_shard, element_chain(handle.layout)
+    assert shard is not None
+    assert encoded is not None
+    named = zip(keys, files, strict=True)
+    indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
+    check_fresh(handle)
+    places = np.empty((len(order), 3), np.int64)
     places[:, 0] = number
+    parts = list(zip(indexes, rows, strict=True))
     places[order, 1] = np.concatenate([index.offsets[some] for index, some in parts])
     places[order, 2] = np.concatenate([index.lengths[some] for index, some in parts])
-    return places
+    lengths = places[:, 2]
+    if lengths.sum() > sum(file.size for file in files):
+        return None  # cells that share bytes
+    if not handle.config.read_missing_chunks and (lengths == MISSING).any():
+        return None
+    return None if lengths.max(initial=0) > encoded.most_stored() else places

@@ -7,7 +7,7 @@ the keys that it names; the new document names others, and the cells, or the row
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from zardine.stores.attempts import CHANGES, attempts
 from zardine.vectors.format.change_log import Changed
 from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.storing.cells import CellArray
-from zardine.vectors.storing.cells_together import Cells
+from zardine.vectors.storing.cells_together import Cells, read_alike_together
 from zardine.vectors.storing.table_rows import row_values
 
 T = TypeVar("T")
@@ -119,6 +119,26 @@ def _reopened(reopen: Reopen) -> CellArray | None:
         return reopen()
     except ZardineError:
         return None
+
+
+def read_alike(arrays: Sequence[CellArray], chunks: Ints) -> list[Cells] | None:
+    """The cells of ``chunks`` of several arrays, by one look at their shards, where these are files.
+
+    ``None`` where that cannot be, anything is wrong, or a cell is not stored: each array by itself says what it is.
+    """
+    if len(chunks) == 0 or not arrays[0].array.store.gives_files:
+        return None
+    origin = arrays[0].origin
+    for array in arrays:
+        if array.origin != origin or (isinstance(array, SteadyCells) and array.changed is not None):
+            return None
+    if not arrays[0].inside(chunks).all():
+        return None
+    try:
+        found = read_alike_together([each.array for each in arrays], chunks - np.asarray(origin))
+    except (ArrayChangedError, NodeNotFoundError):
+        return None
+    return None if found is None or any((each.lengths == 0).any() for each in found) else found
 
 
 Table = tuple[Array, npt.NDArray[Any]]

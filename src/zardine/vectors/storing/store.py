@@ -20,6 +20,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.format.documents import LevelDocument, RootDocument, parse_level, parse_root
 from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.cells_again import open_again
 from zardine.vectors.storing.logs import LOG, read_log
 from zardine.vectors.storing.steady import SteadyCells, Table, read_table
 from zardine.vectors.storing.touched import NEWER
@@ -232,12 +233,16 @@ class Level:
 
     def cells(self, relative: str) -> CellArray | None:
         """An array with one cell for each chunk, or ``None``."""
-        node = self.node(relative)
-        if node is None:
-            return None
-        if not isinstance(node, ArrayMetadata):
-            raise CorruptionError("a group is stored where an array of cells belongs", array=child(self.path, relative))
-        array = CellArray.open(self.owner.store, child(self.path, relative), node)
+        as_stored = type(self) is Level and self.is_settled
+        array = open_again(self.owner.store, child(self.path, relative)) if as_stored else None
+        if array is None:
+            node = self.node(relative)
+            if node is None:
+                return None
+            if not isinstance(node, ArrayMetadata):
+                reason = "a group is stored where an array of cells belongs"
+                raise CorruptionError(reason, array=child(self.path, relative))
+            array = CellArray.open(self.owner.store, child(self.path, relative), node)
         if array is None:
             return None
         if array.rank != self.rank:

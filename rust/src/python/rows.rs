@@ -1,0 +1,84 @@
+//! Rows of integers: see `rows`; and those that cells name: see `fragment_ranges`.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes};
+
+use super::arguments::invalid;
+use super::buffers::Buffer;
+use super::pipeline_class::{NewByteArray, guarded};
+use crate::{fragment_ranges, rows};
+
+/// Bytes of numbers of fragments, of first rows and of counts; and whether they tile their cells.
+type Ranges<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, bool);
+
+#[pyfunction]
+pub fn unique_rows<'py>(
+    py: Python<'py>,
+    rows: &Bound<'py, PyAny>,
+    width: usize,
+) -> PyResult<Option<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)>> {
+    let rows = whole_rows(rows, width)?;
+    let Some((distinct, numbers)) = guarded(py, || rows::unique(&rows, width))? else { return Ok(None) };
+    Ok(Some((integers(py, &distinct)?, integers(py, &numbers)?)))
+}
+
+#[pyfunction]
+pub fn find_rows<'py>(
+    py: Python<'py>,
+    table: &Bound<'py, PyAny>,
+    rows: &Bound<'py, PyAny>,
+    width: usize,
+) -> PyResult<Option<Bound<'py, PyByteArray>>> {
+    let (table, rows) = (whole_rows(table, width)?, whole_rows(rows, width)?);
+    let found = guarded(py, || rows::find(&table, &rows, width))?;
+    found.map(|numbers| integers(py, &numbers)).transpose()
+}
+
+#[pyfunction]
+pub fn decode_ranges<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    lengths: &Bound<'py, PyAny>,
+    row_counts: &Bound<'py, PyAny>,
+) -> PyResult<Option<Ranges<'py>>> {
+    let buffer = Buffer::of(data, false)?;
+    let shared = buffer.bytes()?;
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(shared.len()).map_err(|_| invalid("not enough memory"))?;
+    copy.resize(shared.len(), 0);
+    shared.copy_to(0, &mut copy);
+    let [lengths, row_counts] = [lengths, row_counts].map(|each| Buffer::of(each, false)?.copied_integers());
+    let (lengths, row_counts) = (lengths?, row_counts?);
+    let found = guarded(py, || fragment_ranges::decode(&copy, &lengths, &row_counts))?;
+    let bytes = |numbers: &[i64]| {
+        PyBytes::new_with(py, size_of_val(numbers), |out| {
+            write(numbers, out);
+            Ok(())
+        })
+    };
+    let each = |found: fragment_ranges::FragmentRanges| {
+        Ok((bytes(&found.numbers)?, bytes(&found.first)?, bytes(&found.counts)?, found.tile))
+    };
+    found.map(each).transpose()
+}
+
+fn whole_rows(rows: &Bound<'_, PyAny>, width: usize) -> PyResult<Vec<i64>> {
+    let found = Buffer::of(rows, false)?.copied_integers()?;
+    if width == 0 || found.len() % width != 0 {
+        return Err(invalid(format!("{} integers are no rows of {width}", found.len())));
+    }
+    Ok(found)
+}
+
+fn integers<'py>(py: Python<'py>, numbers: &[i64]) -> PyResult<Bound<'py, PyByteArray>> {
+    let mut content = NewByteArray::new(py)?;
+    write(numbers, content.grow_with_zeros(size_of_val(numbers))?);
+    // SAFETY: zeros were written to all of it.
+    Ok(unsafe { content.filled() })
+}
+
+fn write(numbers: &[i64], out: &mut [u8]) {
+    for (number, out) in numbers.iter().zip(out.as_chunks_mut().0) {
+        *out = number.to_ne_bytes();
+    }
+}
