@@ -187,8 +187,7 @@ def test_chunks_that_only_an_attribute_still_names(kind: str) -> None:
     assert len(vectors.read_points(store)) == fewer
 
 
-@pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize("shard", [None, 2])
+@pytest.mark.parametrize(("kind", "shard"), KINDS_AND_SHARDS)
 def test_lost_fragments(kind: str, shard: int | None) -> None:
     store = store_of(kind, shard_shape=shard)
     whole = rows(vectors.read_points(store).positions)
