@@ -14,7 +14,8 @@ LATEST_VENV := .venv-latest
 DEBUG_VENV := .venv-debug
 DEBUG_FOLDERS := kernel engine sharding codecs property corrupt golden fuzz
 BIN := $(VENV)/bin
-PYTEST := python -m pytest -n $(JOBS) --dist worksteal
+# one more than there are cores: tests wait for servers, disks and the processes that they start
+PYTEST := python -m pytest -n $(shell echo $$(($(JOBS) + 1))) --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py setup.cfg rust/Cargo.toml rust/Cargo.lock rust/build.rs) \
 	$(shell find rust/src -name '*.rs' 2>/dev/null)

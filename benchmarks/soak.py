@@ -1,9 +1,9 @@
 """Run all campaigns in full, then again with new seeds: ``make soak``.
 
-A campaign is a test file that asks ``tests/effort.py`` how much to try, or has hypothesis draw its examples. The first
-round runs all of them, however long it takes; others follow until the time is over, each with a fresh hypothesis seed.
-The first failing round stops the run and prints the command that repeats it. ``ZARDINE_SOAK=1`` is set: nothing is left
-out, and more is tried.
+A campaign is a test file that asks ``tests/effort.py`` how much to try, has hypothesis draw its examples, or tries a
+store by our conformance suite, whose threads do more then. The first round runs all of them, however long it takes;
+others follow until the time is over, each with a fresh hypothesis seed. The first failing round stops the run and
+prints the command that repeats it. ``ZARDINE_SOAK=1`` is set: nothing is left out, and more is tried.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def campaigns() -> list[str]:
         file.relative_to(ROOT)
         for file in tests.rglob("test_*.py")
         if file.relative_to(tests).parts[0] not in FOLDERS
-        and any(f"\nfrom {name} import" in file.read_text() for name in ("effort", "hypothesis"))
+        and any(
+            f"\nfrom {name} import" in file.read_text() for name in ("effort", "hypothesis", "zardine.testing.store")
+        )
     )
     return [*(f"tests/{name}" for name in FOLDERS), *map(str, files)]
 

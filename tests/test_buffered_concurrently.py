@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import zardine
+from effort import SOAK
 from zardine.storage import LocalStore, MemoryStore, WrapperStore
 
 FORKS = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -83,7 +84,7 @@ def test_threads_that_write_read_and_flush(tmp_path: Path, local: bool, shards: 
     def write(number: int) -> None:
         """Rows of its own, in chunks that others write too; what is written is read again at once."""
         rng = np.random.default_rng(number)
-        for value in range(1, 61):
+        for value in range(1, 61 if SOAK else 31):
             row, column = number + writers * int(rng.integers(side // writers)), int(rng.integers(side - 5))
             if value % 3:
                 array[row, column : column + 5] = value

@@ -75,7 +75,7 @@ def draw_selection(data: Any, shape: tuple[int, int]) -> tuple[str, Any]:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @given(data=st.data(), layout=st.sampled_from(LAYOUTS), limit=st.sampled_from([0, 100, 2000, 10**6]))
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_every_type_and_selection(data: Any, dtype: str, layout: Any, limit: int) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     shape = (10, 8)

@@ -14,6 +14,7 @@ import zarr
 from numcodecs.msgpacks import MsgPack
 
 import zardine
+from effort import SOAK
 from zardine.errors import (
     ArrayNotFoundError,
     ChunkDecodeError,
@@ -64,6 +65,8 @@ def values(dtype: str, shape: tuple[int, ...] = (7, 5)) -> np.ndarray[Any, Any]:
 def test_v2_both_ways_with_zarr_python(dtype: str, order: str, tmp_path: Path) -> None:
     data = values(dtype)
     for number, compressor in enumerate(COMPRESSORS):
+        if not SOAK and (number + list(DTYPES).index(dtype) + (order == "F")) % 3:
+            continue
         ours, theirs = tmp_path / f"ours{number}", tmp_path / f"theirs{number}"
         array = zardine.create_array(
             ours,

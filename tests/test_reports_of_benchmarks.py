@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from effort import SOAK
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -119,6 +121,7 @@ def test_times_are_shown_with_their_units() -> None:
     assert run("-c", code).strip() == expected
 
 
+@pytest.mark.skipif(not SOAK, reason="a part of `make soak`")
 def test_requests_far_away_are_counted() -> None:
     """The table of ``docs/stores.md``, of a few steps and of zardine alone: against the log of the server."""
     pytest.importorskip("moto")

@@ -148,7 +148,7 @@ USES: dict[str, Callable[[Any, str, str, str], Any]] = {
 """What comes of a shape, for each command and parameter that takes one."""
 
 
-@pytest.mark.parametrize(("use", "text"), list(some(product(USES, SPELLINGS), 3)))
+@pytest.mark.parametrize(("use", "text"), list(some(product(USES, SPELLINGS), 6)))
 def test_every_command_takes_every_spelling(use: str, text: str, run: Any, array: str, points: str) -> None:
     assert [int(each) for each in USES[use](run, array, points, text)] == [4, 2]
 

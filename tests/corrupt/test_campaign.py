@@ -16,7 +16,7 @@ from effort import SOAK, new_seed
 def test_verify_and_repair(name: str) -> None:
     counts = Counts()
     seed = new_seed(1)
-    for kind, each in run(name, 3000 if SOAK else 12, seed).items():
+    for kind, each in run(name, 3000 if SOAK else 6, seed).items():
         counts.add(each)
         assert each.older == 0 or kind not in ("flip", "flips"), seed
     assert counts.worse == 0, seed

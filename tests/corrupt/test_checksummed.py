@@ -53,7 +53,7 @@ def damage_all(specimen: Specimen, damaged: Iterable[bytes], *never: str) -> Out
 
 
 def test_every_changed_byte(specimen):
-    outcomes = damage_all(specimen, some(byte_changes(specimen.data), 11), "moved")
+    outcomes = damage_all(specimen, some(byte_changes(specimen.data), 19), "moved")
     assert sum(outcomes.values()) > len(specimen.data) // 2
     assert outcomes["ChecksumError"] > 0
 

@@ -5,7 +5,7 @@ what is read is what was before that write or after it. The same holds after the
 
 Here are plain shards and shards in shards, with equally many chunks on both levels (so that the index of one may be
 taken for that of the other), each index at either end, and each strategy. Bits and cuts are drawn by a seed;
-``ZARDINE_SOAK`` draws ten times as many (most of all there are), and others every time.
+``ZARDINE_SOAK`` draws twenty times as many (most of all there are), and others every time.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ DEEP = [Form((place,) * 3, strategy) for place in LOCATIONS for strategy in ("re
 
 def some(states: list[Any], count: int, seed: int) -> list[Any]:
     """So many of them, drawn by a seed; more in a soak."""
-    count *= 10 if SOAK else 1
+    count *= 20 if SOAK else 1
     if len(states) <= count:
         return states
     print(f"drawn by the seed {SEED}")
@@ -188,7 +188,7 @@ def test_nobody_was_killed(form: Form, quick_path: Path) -> None:
     good = path.read_bytes()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for number, bad in enumerate(damages(good, 80 if len(form.places) < 3 else 30, len(good))):
+        for number, bad in enumerate(damages(good, 40 if len(form.places) < 3 else 20, len(good))):
             path.write_bytes(bad)
             found = read(reader, form)
             assert agrees(found, worlds[0], form), (number, found)
@@ -211,7 +211,7 @@ def test_killed_at_every_byte(form: Form, quick_path: Path) -> None:
     reader = zardine.open_array(root, mode="r")
     seen = set()
     now: State | None = state_of(root)
-    states = [*some(states, 100 if len(form.places) < 3 else 60, 3), states[-1]]
+    states = [*some(states, 50 if len(form.places) < 3 else 40, 3), states[-1]]
     for number, state in enumerate(states):
         put_state(state, root, now)
         found = read(reader, form)
@@ -242,7 +242,7 @@ def test_killed_and_damaged(form: Form, quick_path: Path) -> None:
     for seed, state in enumerate(some(states, 5, 1)):
         for path in [path for path in state if path.startswith("c/")]:
             put_state(state, root)
-            for number, bad in enumerate(damages(state[path], 9, seed)):
+            for number, bad in enumerate(damages(state[path], 5, seed)):
                 (root / path).write_bytes(bad)
                 found = read(reader, form)
                 assert mixed(found, worlds, form), (seed, path, number, found)

@@ -70,6 +70,8 @@ def test_what_is_left(name: str, strategy: str, location: str, quick_path: Path)
     states = states_after_loss(plan, start, quick_path / "target.zarr")
     warned = 0
     for number, ((returned, tree), between_steps) in enumerate(states.items()):
+        if not (SOAK or between_steps or number % 4 in (0, 3)):  # run again, and repaired
+            continue
         warned += judge(plan, quick_path / "left.zarr", dict(tree), returned, between_steps, number)
     print(f"{len(states)} states, {warned} with a write that was cut off")
     steps = len(SCENARIOS[name].steps)

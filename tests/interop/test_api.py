@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import zarr
 
 import zardine
+from effort import some
 from interop.programs import PEERS, ZARR_PYTHON, TensorStore, Zardine, same, sample
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(specification|Consolidated metadata|vlen|stable).*")
@@ -58,8 +60,7 @@ def native_order(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return values.copy() if values.dtype.kind == "T" else values.astype(values.dtype.newbyteorder("="))
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("dtype", "name"), list(some(product(DTYPES, ARGUMENTS), 2)))
 def test_created_by_zardine(dtype: str, name: str, tmp_path: Path) -> None:
     values = sample(DTYPES[dtype], (13, 9), 1)
     array = zardine.create_array(tmp_path, shape=values.shape, dtype=values.dtype, **ARGUMENTS[name])
@@ -87,8 +88,7 @@ def test_created_by_zardine(dtype: str, name: str, tmp_path: Path) -> None:
             assert TensorStore.read(tmp_path).dtype == native.dtype, "dtype"
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("dtype", "name"), list(some(product(DTYPES, ARGUMENTS), 2)))
 def test_created_by_zarr_python(dtype: str, name: str, tmp_path: Path) -> None:
     values = sample(DTYPES[dtype], (13, 9), 2)
     arguments = shards_of(ARGUMENTS[name])

@@ -92,14 +92,14 @@ def test_the_job_that_lists_keeps_to_the_memory_of_its_plan(tmp_path: Path, work
     path = tmp_path / "many.zarr"
     zardine.create_array(
         path,
-        shape=(200, 400),
+        shape=(100, 400),
         chunks=(1, 1),
         dtype="u1",
         compressors=None,
         checksum=False,
         chunk_key_encoding={"name": "default", "separator": separator},
     )
-    for i in range(200):
+    for i in range(100):
         if separator == "/":
             (path / "c" / str(i)).mkdir(parents=True)
         for j in range(0, 400, 2):

@@ -90,17 +90,17 @@ def test_more_than_can_be_counted_is_refused() -> None:
         Ranges.from_json(" ".join(["999999999999999999"] * 6))
 
 
-def test_a_million_that_lie_alone_take_little_memory() -> None:
+def test_many_that_lie_alone_take_little_memory() -> None:
     tracemalloc.start()
     try:
-        found = Ranges.of(range(0, 2_000_000, 2))
-        assert len(found) == 1_000_000
+        found = Ranges.of(range(0, 500_000, 2))
+        assert len(found) == 250_000
         again = Ranges.from_json(json.loads(json.dumps(found.to_json())))
         assert again == found
-        assert len(again.part(400_000, 500_000).blocks(3)) == 66_667
-        assert len(again.missing(2_000_000)) == 1_000_000
+        assert len(again.part(100_000, 125_000).blocks(3)) == 16_667
+        assert len(again.missing(500_000)) == 250_000
         current, peak = tracemalloc.get_traced_memory()
-        assert current < 34 * 2**20
-        assert peak < 100 * 2**20
+        assert current < 9 * 2**20
+        assert peak < 26 * 2**20
     finally:
         tracemalloc.stop()

@@ -235,7 +235,7 @@ def test_sources_and_values_may_change_under_way(steps: list[Step]) -> None:
     thread = threading.Thread(target=disturb)
     thread.start()
     try:
-        for _ in range(60):
+        for _ in range(20):
             pipeline.decode([data], jobs, [axis], out.view("V2"), 2)
             pipeline.encode(values.view("V2"), rows, [axis], **options)
     finally:

@@ -19,7 +19,7 @@ import pytest
 import tensorstore
 
 import zardine
-from effort import some
+from effort import SOAK, some
 from servers import servers
 from zardine.storage import MemoryStore, ZipStore
 
@@ -127,7 +127,21 @@ def test_there_are_fifty() -> None:
     assert len({name for name, _ in arrays()}) == 50
 
 
-@pytest.fixture(scope="module", params=STORES)
+EVERYWHERE = pytest.mark.parametrize(
+    ("served", "below"),
+    [
+        (store, below)
+        for turn, store in enumerate(STORES)
+        for below in ("data", "v3")
+        if SOAK or store == "folder" or (below == "v3") == bool(turn % 2)
+    ],
+    indirect=["served"],
+    scope="module",
+)
+"""Each store, and both forms of what is served, which meet in full for one of them."""
+
+
+@pytest.fixture(scope="module")
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A server, and what was written into the store that it serves."""
     folder, options = tmp_path_factory.mktemp("served"), None
@@ -175,7 +189,7 @@ def compare(program: str, below: str, written: dict[str, npt.NDArray[Any]], read
     assert set(failed) <= CANNOT.get((program, below), set()), failed
 
 
-@pytest.mark.parametrize("below", ["data", "v3"])
+@EVERYWHERE
 def test_zarrita(served: Any, below: str) -> None:
     server, written = served
     node, modules = servers.zarrita()
@@ -198,7 +212,7 @@ def test_zarrita(served: Any, below: str) -> None:
     compare("zarrita", below, written, read)
 
 
-@pytest.mark.parametrize("below", ["data", "v3"])
+@EVERYWHERE
 def test_tensorstore(served: Any, below: str) -> None:
     server, written = served
 
@@ -210,7 +224,7 @@ def test_tensorstore(served: Any, below: str) -> None:
     compare("tensorstore", below, written, read)
 
 
-@pytest.mark.parametrize("below", ["data", "v3"])
+@EVERYWHERE
 @pytest.mark.parametrize("through", ["fsspec", "obstore"])
 def test_zarr_python(served: Any, below: str, through: str) -> None:
     import zarr

@@ -558,18 +558,18 @@ class Notebook(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_ten_thousand_nodes(see: Any, tmp_path: Path) -> None:
+def test_thousands_of_nodes(see: Any, tmp_path: Path) -> None:
     root = zardine.open_group(tmp_path / "a.zarr", mode="w")
     root.create_array("n00000", data=np.arange(4))
-    for i in range(1, 10_000):
+    for i in range(1, 3000):
         (tmp_path / f"a.zarr/n{i:05}").mkdir()
         (tmp_path / f"a.zarr/n{i:05}/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
     page = see(tmp_path / "a.zarr")
     page.page.wait_for_selector("#tree >> text=n00099")
-    page.page.click("#tree >> text=9900 more")
+    page.page.click("#tree >> text=2900 more")
     page.page.wait_for_selector("#tree >> text=n00150")
-    page.page.fill("#filter", "n0987")
-    page.page.wait_for_selector("#tree >> text=n09879")
+    page.page.fill("#filter", "n0287")
+    page.page.wait_for_selector("#tree >> text=n02879")
     assert page.page.locator("#tree li li").count() == 10
 
 

@@ -12,7 +12,7 @@ from effort import SOAK, new_seed
 from sources.fuzz_files import FORMS
 
 ENVIRON = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-CASES = 1000 if SOAK else 40
+CASES = 1000 if SOAK else 25
 BATCH = 50
 """Cases of one process."""
 SECONDS = 120

@@ -130,7 +130,7 @@ def test_as_it_lies(source: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "codecs"),
-    list(some(product([*IRIS, *FORMATS], ["packed", "kept"]), 3)),
+    list(some(product([*IRIS, *FORMATS], ["packed", "kept"]), 5)),
     indirect=["source"],
     ids=lambda each: getattr(each, "stem", each),
 )

@@ -6,8 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from effort import SOAK
 from servers import servers
 from servers.fault_proxy import FaultProxy
+from zardine.testing.store import StoreConformance
+
+if not SOAK:  # there are thirty stores, and most of them share what the rounds of threads are about
+    StoreConformance.rounds = 15
 
 
 @pytest.fixture(scope="module")

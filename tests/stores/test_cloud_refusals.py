@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zardine
+from effort import SOAK
 from servers import servers
 from servers.fault_proxy import FaultProxy, answer, refusal
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
@@ -160,6 +161,8 @@ def test_a_request_that_met_another_is_made_again(proxy, bucket, code):
         assert (store.get(code), store.version(code)) == (b"new", new)
     proxy.faults = [conflict]
     assert store.set(f"{code}/k", b"new", condition=Condition(None)) is not None
+    if code == "OperationAborted" and not SOAK:
+        return  # what follows waits, and is the same for both
     proxy.faults = [conflict] * 100
     proxy.requests.clear()
     with pytest.raises(ConditionFailedError):

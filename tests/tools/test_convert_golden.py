@@ -18,7 +18,7 @@ from golden_files_old import same_elements
 from test_golden_old import DATA, as_array, cases, expected_of, region
 
 import zardine
-from effort import some
+from effort import SOAK, some
 from zardine.errors import ConversionError
 from zardine.storage import MemoryStore
 
@@ -130,7 +130,7 @@ def test_stored_anew(case: dict[str, Any], tmp_path: Path) -> None:
     assert converted.nshards_initialized <= max(1, source.nshards_initialized)
 
 
-@pytest.mark.parametrize("case", ARRAYS)
+@pytest.mark.parametrize("case", ARRAYS if SOAK else ARRAYS[1::2])
 def test_described_anew(case: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "a"
     shutil.copytree(DATA / case["path"], path)
@@ -151,7 +151,7 @@ def test_described_anew(case: dict[str, Any], tmp_path: Path) -> None:
     assert old.isdisjoint(contents(path)) == (len(case["path"]) % 2 == 0 or not old)
 
 
-@pytest.mark.parametrize("case", ARRAYS)
+@pytest.mark.parametrize("case", ARRAYS if SOAK else ARRAYS[::2])
 def test_there_and_back(case: dict[str, Any]) -> None:
     """From an older version to v3, to v2, and to v3 again."""
     if refusal(case) or "region" in case:

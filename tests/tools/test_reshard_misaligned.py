@@ -84,7 +84,7 @@ def kind_of(plan: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("case", "where", "in_place"), list(some(product(CASES, ["memory", "local"], [True, False]), 2))
+    ("case", "where", "in_place"), list(some(product(CASES, ["memory", "local"], [True, False]), 4))
 )
 def test_no_source_object_is_read_more_than_twice(tmp_path: Path, case: str, where: str, in_place: bool) -> None:
     shape, old, new, memory = CASES[case]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -11,6 +15,7 @@ import trimesh
 
 import zardine
 from zardine import vectors
+from zardine.storage import MemoryStore
 from zardine.vectors.exchange.precomputed import entries
 from zardine.vectors.exchange.precomputed.sharding import Sharding
 
@@ -75,7 +80,16 @@ def geff(path: Path, count: int = 2000) -> Path:
 
 def precomputed(path: Path, kind: str, count: int = 300, *, sharded: bool = False) -> Path:
     """A folder of neuroglancer with ``points``, ``related`` ones, ``boxes``, ``skeletons``, ``loops`` or ``meshes``."""
-    rng, made = np.random.default_rng(8), str(path.with_name(f"{path.name}.zv"))
+    shutil.copytree(_exported(kind, count, sharded), path)
+    return path
+
+
+@cache
+def _exported(kind: str, count: int, sharded: bool) -> Path:
+    """The same somewhere, made once."""
+    path = Path(tempfile.mkdtemp(prefix="zardine-sources-")) / "in.precomputed"
+    atexit.register(shutil.rmtree, path.parent, True)
+    rng, made = np.random.default_rng(8), MemoryStore()
     ids, lengths = rng.permutation(10 * count)[:count], rng.integers(2, 40, count)
     options: dict[str, Any] = {"chunk_shape": 100, "object_attributes": {"size": np.arange(count)}}
     owners = np.repeat(ids, lengths)

@@ -12,6 +12,7 @@ from zardine.storage import MemoryStore
 from zardine.stores.attempts import Patience
 
 COUNT = 40
+LINKS = 16  # each between two chunks of others is an array of its own
 
 
 def positions(rank: int = 3) -> np.ndarray[Any, Any]:
@@ -54,8 +55,8 @@ def polylines(store: Any, **layout: Any) -> None:
 
 
 def graph(store: Any, **layout: Any) -> None:
-    edges = np.random.default_rng(6).integers(0, COUNT, (60, 2))
-    weights = {"w": np.arange(60.0), "t": [f"t{i % 2}" for i in range(60)]}
+    edges = np.random.default_rng(6).integers(0, COUNT, (LINKS, 2))
+    weights = {"w": np.arange(float(LINKS)), "t": [f"t{i % 2}" for i in range(LINKS)]}
     more = {"vertex_attributes": _vertex_attributes(), "edge_attributes": weights, **_objects()}
     vectors.write_graph(store, positions(), edges, **more, **layout)
 
@@ -68,8 +69,8 @@ def skeleton(store: Any, **layout: Any) -> None:
 
 
 def mesh(store: Any, **layout: Any) -> None:
-    faces = np.random.default_rng(7).integers(0, COUNT, (30, 3))
-    more = {"vertex_attributes": _vertex_attributes(), "face_attributes": {"w": np.arange(30)}, **_objects()}
+    faces = np.random.default_rng(7).integers(0, COUNT, (LINKS, 3))
+    more = {"vertex_attributes": _vertex_attributes(), "face_attributes": {"w": np.arange(LINKS)}, **_objects()}
     vectors.write_mesh(store, positions(), faces, **more, **layout)
 
 

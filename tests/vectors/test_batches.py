@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from effort import some
+from effort import SOAK, some
 from vectors.stores_of_all_kinds import COUNT, WRITERS, at_once, store_of
 from zardine import vectors
 from zardine.errors import ArrayChangedError, CorruptionError, SelectionError
@@ -109,8 +109,11 @@ def linked(parts: list[Any], whole: Any) -> None:
 def test_the_union_of_batches_is_what_is_read(kind: str, query: str) -> None:
     if kind == "points" and query in ("objects", "groups"):
         return
-    union_is_read(vectors.open(store_of(kind)), 9, QUERIES[query])
-    union_is_read(vectors.open(store_of(kind, shard_shape=2, compressor="zstd")), 16, QUERIES[query])
+    turn = (sorted(WRITERS).index(kind) + list(QUERIES).index(query)) % 2
+    if SOAK or turn:
+        union_is_read(vectors.open(store_of(kind)), 9, QUERIES[query])
+    if SOAK or not turn:
+        union_is_read(vectors.open(store_of(kind, shard_shape=2, compressor="zstd")), 16, QUERIES[query])
 
 
 @pytest.mark.parametrize("kind", sorted(WRITERS))

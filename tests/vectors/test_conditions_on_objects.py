@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples, some
+from effort import SOAK, examples, some
 from vectors.geometry_samples import rows
 from vectors.stores_of_all_kinds import COUNT, WRITERS, store_of
 from zardine import vectors
@@ -38,7 +38,9 @@ def test_objects_are_chosen_by_their_attributes(kind: str) -> None:
     v = vectors.open(store_of(kind, chunk_shape=40, shard_shape=2), mode="r+")
     v.build_pyramid()
     whole = v.read()
-    for where, ids in CONDITIONS:
+    for number, (where, ids) in enumerate(CONDITIONS):
+        if not SOAK and (number + KINDS.index(kind)) % 3:
+            continue
         for level in (0, 1):
             found = v.read(where=where, level=level)
             assert set(owners(found).tolist()) == ids
@@ -88,7 +90,7 @@ def test_an_attribute_of_vertices_counts_before_one_of_objects_that_is_called_so
     assert len(v.read(where={"n": 101})) == 0
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(KINDS), st.booleans())
 def test_any_conditions_together(seed: int, kind: str, removed: bool) -> None:
     rng = np.random.default_rng(seed)

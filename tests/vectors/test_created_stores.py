@@ -32,7 +32,7 @@ VALUES: dict[str, Any] = {
 @pytest.mark.parametrize("kind", VALUES)
 def test_an_empty_store_is_filled_in_parts(kind: str, tmp_path: Path) -> None:
     path = str(tmp_path / "new.zv")
-    layout = Layout(chunk_shape=25, shard_shape=2, compressor="zstd")
+    layout = Layout(chunk_shape=50, shard_shape=2, compressor="zstd")
     made = vectors.create(path, kind, bounds=[0, 0, 0, 100, 100, 100], layout=layout, corners=4)
     assert len(made) == 0
     assert len(made.read()) == 0

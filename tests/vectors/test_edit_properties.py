@@ -139,7 +139,7 @@ STEPS = (
 )
 
 
-@settings(max_examples=examples(28), deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(KINDS),

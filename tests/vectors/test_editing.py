@@ -29,9 +29,9 @@ def test_points_are_added_and_none_is_lost(layout: dict[str, Any]) -> None:
     store = MemoryStore()
     number, label = np.arange(120), np.array([f"t{i % 7}" for i in range(120)])
     first = {"n": number[:80], "label": label[:80]}
-    vectors.write_points(store, OLD, chunk_shape=10, vertex_attributes=first, **layout)
+    vectors.write_points(store, OLD, chunk_shape=20, vertex_attributes=first, **layout)
     with pytest.raises(NodeExistsError):
-        vectors.write_points(store, NEW, chunk_shape=10)
+        vectors.write_points(store, NEW, chunk_shape=20)
     vectors.append_points(store, NEW, vertex_attributes={"n": number[80:], "label": label[80:]})
     found = vectors.read_points(store)
     whole = np.concatenate([OLD, NEW])
@@ -52,7 +52,7 @@ def test_links_are_added_with_any_number_of_axes(rank: int, width: int) -> None:
         (vectors.write_graph, vectors.append_graph) if width == 2 else (vectors.write_mesh, vectors.append_mesh)
     )
     points, more = (np.linspace(low, high, 60 * rank).reshape(60, rank) for low, high in ((0, 50), (-60, 90)))
-    write(store, points, ends, chunk_shape=10, link_attributes={"0": ends[:, 0]})
+    write(store, points, ends, chunk_shape=20, link_attributes={"0": ends[:, 0]})
     append(store, more, ends, link_attributes={"0": ends[:, 0] + 60})
     found: Any = vectors.open(store).read()
     given = found.edge_attributes if width == 2 else found.face_attributes
@@ -66,7 +66,7 @@ def test_points_are_added_to_objects() -> None:
     store = MemoryStore()
     ids = np.arange(80) % 4 * 10
     vectors.write_points(
-        store, OLD, chunk_shape=10, object_ids=ids, object_attributes={"w": np.arange(4.0)}, groups=[[10]]
+        store, OLD, chunk_shape=20, object_ids=ids, object_attributes={"w": np.arange(4.0)}, groups=[[10]]
     )
     more = np.array([10, 99] * 20)
     vectors.append_points(store, NEW, object_ids=more, object_attributes={"w": [7.0]})
@@ -82,7 +82,7 @@ def test_points_are_added_to_objects() -> None:
 def test_lines_graphs_and_meshes_grow() -> None:
     store = MemoryStore()
     lines = [RNG.normal(0, 9, (n, 2)).cumsum(axis=0) for n in (5, 1, 30)]
-    vectors.write_polylines(store, lines[:2], chunk_shape=10, object_ids=[3, 9])
+    vectors.write_polylines(store, lines[:2], chunk_shape=20, object_ids=[3, 9])
     vectors.append_polylines(store, lines[2:])
     found = vectors.read_polylines(store)
     assert [each.tolist() for each in found.lines] == [each.tolist() for each in lines]
@@ -90,7 +90,7 @@ def test_lines_graphs_and_meshes_grow() -> None:
     assert vectors.validate(store).findings == ()
     store = MemoryStore()
     edges = RNG.integers(0, 40, (60, 2))
-    vectors.write_graph(store, OLD[:40], edges, chunk_shape=10, edge_attributes={"w": np.arange(60)})
+    vectors.write_graph(store, OLD[:40], edges, chunk_shape=20, edge_attributes={"w": np.arange(60)})
     vectors.append_graph(store, NEW, edges[:30], link_attributes={"w": np.arange(100, 130)})
     graph = vectors.read_graph(store)
     wanted = links(OLD, edges, np.arange(60)) + links(NEW, edges[:30], np.arange(100, 130))
@@ -104,7 +104,7 @@ def test_vertices_are_deleted_with_what_belongs_to_them() -> None:
     number = np.arange(80)
     ids = number % 5
     vectors.write_graph(
-        store, OLD, edges, chunk_shape=10, vertex_attributes={"n": number}, object_ids=ids, groups=[[1, 2], [3]]
+        store, OLD, edges, chunk_shape=20, vertex_attributes={"n": number}, object_ids=ids, groups=[[1, 2], [3]]
     )
     box = ([10, 10, 10], [40, 40, 40])
     gone = ((box[0] <= OLD) & (box[1] >= OLD)).all(axis=1) | (ids == 1)
@@ -123,7 +123,7 @@ def test_moved_vertices_take_everything_along(kind: str) -> None:
     number = np.arange(80)
     ends = RNG.integers(0, 80, (100, 3 if kind == "mesh" else 2))
     parents = np.array([-1, *(RNG.integers(0, i) for i in range(1, 80))])
-    options: dict[str, Any] = {"chunk_shape": 10, "vertex_attributes": {"n": number}}
+    options: dict[str, Any] = {"chunk_shape": 20, "vertex_attributes": {"n": number}}
     if kind in ("points", "bins"):
         vectors.write_points(store, OLD, bin_shape=5 if kind == "bins" else None, **options)
     elif kind == "lines":
@@ -159,7 +159,7 @@ def test_moved_vertices_take_everything_along(kind: str) -> None:
 
 def test_attributes_are_set_and_removed() -> None:
     store = MemoryStore()
-    vectors.write_points(store, OLD, chunk_shape=10, object_ids=np.arange(80))
+    vectors.write_points(store, OLD, chunk_shape=20, object_ids=np.arange(80))
     found = vectors.read_points(store)
     vectors.set_attribute(store, "height", found.positions[:, 2])
     vectors.set_attribute(store, "name", [str(i) for i in range(80)], kind="object")
@@ -177,7 +177,7 @@ def test_killed_anywhere_all_or_nothing_is_added() -> None:
     vectors.write_points(whole, OLD, chunk_shape=20, vertex_attributes={"n": np.arange(80)})
     before, after = rows(OLD, np.arange(80)), rows(np.concatenate([OLD, NEW]), np.arange(120))
     seen = set()
-    for changes in range(0, 400, 1 if SOAK else 19):
+    for changes in range(0, 400, 1 if SOAK else 31):
         store = copy_of(whole)
         mortal = MortalStore(store, changes)
         with suppress(Killed):
@@ -208,7 +208,7 @@ def test_a_new_store_is_there_whole_or_not_at_all() -> None:
 def test_attributes_of_every_kind() -> None:
     store = MemoryStore()
     edges = RNG.integers(0, 80, (90, 2))
-    vectors.write_graph(store, OLD, edges, chunk_shape=10, object_ids=np.arange(80) % 3, groups=[[0, 1], [2]])
+    vectors.write_graph(store, OLD, edges, chunk_shape=20, object_ids=np.arange(80) % 3, groups=[[0, 1], [2]])
     fragments, objects = vectors.read_fragments(store), vectors.read_objects(store)
     vectors.set_attribute(store, "part", fragments.vertex_counts * 10, kind="fragment")
     vectors.set_attribute(store, "name", ["a", "b", None], kind="object")
@@ -287,7 +287,7 @@ def test_trees_and_straight_lines_are_added_as_they_are() -> None:
 def hidden_rows() -> MemoryStore:
     """Five points of which a fragment names three."""
     store = MemoryStore()
-    vectors.write_points(store, OLD[:5] / 50, chunk_shape=10, vertex_attributes={"n": np.arange(5)})
+    vectors.write_points(store, OLD[:5] / 50, chunk_shape=20, vertex_attributes={"n": np.arange(5)})
     level = VectorStore.open(store).level(0)
     array = level.cells("vertex_fragments")
     assert array is not None

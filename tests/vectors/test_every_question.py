@@ -84,7 +84,7 @@ class Sample:
 
 
 @pytest.mark.parametrize("kind", ["points", "graph", "mesh", "skeleton"])
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(7), deadline=None)
 @given(SEEDS, st.integers(1, 4), st.integers(1, 40), LAYOUTS, ASKED)
 def test_vertices(kind: str, seed: int, rank: int, count: int, layout: dict[str, Any], asked: set[str]) -> None:
     layout = dict(layout)
@@ -127,7 +127,7 @@ def test_vertices(kind: str, seed: int, rank: int, count: int, layout: dict[str,
         assert told.tolist() == wanted
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(SEEDS, st.integers(1, 4), st.integers(1, 40), LAYOUTS, ASKED)
 def test_whole_lines(seed: int, rank: int, count: int, layout: dict[str, Any], asked: set[str]) -> None:
     layout = dict(layout)
@@ -147,7 +147,7 @@ def test_whole_lines(seed: int, rank: int, count: int, layout: dict[str, Any], a
     assert found.attributes["text"].tolist() == [lines.text[n] for n in lines.number[rows_of]]
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(SEEDS, st.integers(1, 4), st.integers(1, 40), LAYOUTS, ASKED)
 def test_coarser_levels(seed: int, rank: int, count: int, layout: dict[str, Any], asked: set[str]) -> None:
     layout = dict(layout)

@@ -47,10 +47,13 @@ def test_a_full_disk_leaves_levels_and_bounds(edit: str) -> None:
     EDITS[edit](done)
     old, new = sorted(P.tolist()), sorted(vectors.read_points(done).positions.tolist())
     kept: list[bool] = []
+    start = FullStore()
+    vectors.write_points(start, P, chunk_shape=5, object_ids=[1, 1, 2, 2], checksum=False)
+    vectors.build_pyramid(start)
     for room in range(200):
         store = FullStore()
-        vectors.write_points(store, P, chunk_shape=5, object_ids=[1, 1, 2, 2], checksum=False)
-        vectors.build_pyramid(store)
+        for key, value in state(start).items():
+            store.set(key, value)
         before = vectors.validate(store).vertex_counts, vectors.describe_store(store)["bounds"]
         store.room = room
         try:

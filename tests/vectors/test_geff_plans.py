@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +10,7 @@ import numpy as np
 import pytest
 
 import zardine
+from vectors.geometry_samples import killed_by
 from vectors.test_exports_in_parts import memory_of_jobs, recorded
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, PlanError
@@ -21,7 +18,6 @@ from zardine.jobs import Plan
 from zardine.storage import MemoryStore
 from zardine.vectors.exchange import geff_out, geff_work
 
-ENVIRON = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 COUNT = 1500
 JOBS = 8
 
@@ -158,9 +154,7 @@ def test_the_same_call_goes_on_where_one_was_killed(
 ) -> None:
     path, folder, other = graphs(str(tmp_path / "a.zv")), tmp_path / "out.geff", tmp_path / "other.geff"
     recorded(vectors.export_vectors, lines(str(tmp_path / "b.zv")), folder)  # which goes first
-    command = [sys.executable, "-c", KILLING, path, str(folder), where, str(left)]
-    ended = subprocess.run(command, env=ENVIRON, check=False, stderr=subprocess.PIPE, text=True)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    killed_by(KILLING, path, str(folder), where, str(left))
     written, write = list[int](), geff_out.GeffValues.write
 
     def noting(self: Any, group: Any, layout: Any, job: int, step: Any) -> Any:

@@ -168,7 +168,7 @@ def test_killed_anywhere_it_is_done_or_not(name: str) -> None:
             assert told(store) == states[1]
             vectors.repair(store)
             assert faults(store) == []
-        changes += 1 if SOAK else 3 if name in EVERY else 13
+        changes += 1 if SOAK else 3 if name in EVERY else 29
     assert seen == {0, 1}
 
 
@@ -213,7 +213,7 @@ def test_an_error_leaves_nothing_behind(name: str, error: type[BaseException]) -
         edit(store) if state == states[0] else vectors.repair(store)
         assert told(store) == states[1]
         assert faults(store) == []
-        room += 1 if SOAK else 3 if name in EVERY else 11
+        room += 1 if SOAK else 3 if name in EVERY else 23
 
 
 def test_readers_meanwhile_see_what_was_or_what_is() -> None:

@@ -24,32 +24,38 @@ from zardine.vectors.changing import level_updates
 from zardine.vectors.storing import touched
 
 KINDS = ["points", "points in bins", "owned points", "lines", "graph", "mesh", "skeleton"]
+COUNT = 120 if SOAK else 40
 FACTORS = {"two": [(2, 1), (2, 1)], "three": [(3, 1), (1.5, 1)]}
 
 
 def made(kind: str, rng: np.random.Generator, **layout: Any) -> MemoryStore:
     """A store with something in it."""
-    store, points = MemoryStore(), rng.uniform(-20, 20, (120, 3))
+    store, points = MemoryStore(), rng.uniform(-20, 20, (COUNT, 3))
     options: dict[str, Any] = {"chunk_shape": 4, "bounds": ([-24] * 3, [24] * 3), **layout}
-    ids, groups = np.arange(120) // 10 * 2, [[2, 6], [4]]
+    ids, groups = np.arange(COUNT) // 10 * 2, [[2, 6], [4]]
     match kind:
         case "points":
-            vectors.write_points(store, points, vertex_attributes={"n": np.arange(120)}, **options)
+            vectors.write_points(store, points, vertex_attributes={"n": np.arange(COUNT)}, **options)
         case "points in bins":
             vectors.write_points(store, points, bin_shape=2, **options)
         case "owned points":
-            tables = {"object_attributes": {"w": np.arange(12.0), "t": [f"t{n}" for n in range(12)]}, "groups": groups}
+            tables = {
+                "object_attributes": {"w": np.arange(COUNT / 10), "t": [f"t{n}" for n in range(COUNT // 10)]},
+                "groups": groups,
+            }
             vectors.write_points(store, points, object_ids=ids, **tables, **options)
         case "lines":
-            lines = [(points[10 * n] + rng.normal(0, 1, (10, 3)).cumsum(axis=0)).clip(-24, 24) for n in range(12)]
-            tables = {"object_attributes": {"w": np.arange(12.0)}, "groups": groups, "object_ids": np.arange(12) * 2}
+            lines = [
+                (points[10 * n] + rng.normal(0, 1, (10, 3)).cumsum(axis=0)).clip(-24, 24) for n in range(COUNT // 10)
+            ]
+            tables = {"object_attributes": {"w": np.arange(COUNT / 10)}, "groups": groups, "object_ids": ids[::10]}
             vectors.write_polylines(store, lines, **tables, **options)
         case "graph":
-            vectors.write_graph(store, points, rng.integers(0, 120, (100, 2)), object_ids=np.zeros(120, int), **options)
+            vectors.write_graph(store, points, rng.integers(0, COUNT, (COUNT, 2)), object_ids=0 * ids, **options)
         case "mesh":
-            vectors.write_mesh(store, points, rng.integers(0, 120, (100, 3)), object_ids=np.zeros(120, int), **options)
+            vectors.write_mesh(store, points, rng.integers(0, COUNT, (COUNT, 3)), object_ids=0 * ids, **options)
         case "skeleton":
-            parents = np.where(np.arange(120) % 10 == 0, -1, np.arange(120) - 1)
+            parents = np.where(np.arange(COUNT) % 10 == 0, -1, np.arange(COUNT) - 1)
             vectors.write_skeleton(store, points, parents, object_ids=ids, **options)
     return store
 
@@ -193,7 +199,7 @@ def test_killed_anywhere_levels_are_old_or_new(kind: str) -> None:
         assert elements(store) == after
         assert vectors.validate(store).findings == ()
         assert not [key for key in store.list() if "zardine_log" in key]
-        changes += 1 if SOAK else 23
+        changes += 1 if SOAK else 37
     assert changes > 20
 
 
@@ -211,7 +217,7 @@ def change_all(kind: str, store: Any) -> None:
 
 def test_making_levels_anew_costs_what_was_changed() -> None:
     told = []
-    for side in (6, 18):
+    for side in (6, 12):
         store = CountingStore(MemoryStore())
         points = np.stack(np.meshgrid(*[np.arange(side) * 10.0 + 5] * 3), axis=-1).reshape(-1, 3)
         vectors.write_points(store, np.concatenate([points, points + 1]), chunk_shape=10)
@@ -243,8 +249,9 @@ def test_links_to_what_is_older_are_none_until_they_are_made(tmp_path: Path) -> 
         for own, delta in ((0, 1), (1, -1)):
             with pytest.warns(ZarrUserWarning, match="older"), pytest.raises(SelectionError, match="no links"):
                 vectors.read_cross_level_links(path, own, delta)
-        report = their_validate(path, level=5)
-        assert report.ok, report.errors
+        if SOAK or step == 2:
+            report = their_validate(path, level=5)
+            assert report.ok, report.errors
         assert [each.kind for each in vectors.validate(path).findings] == ["levels-older"]
     assert vectors.build_pyramid(path) == [1, 2]
     report = their_validate(path, level=5)
@@ -364,9 +371,9 @@ def test_readers_of_levels_see_one_state(shards: int | None, tmp_path: Path) -> 
     other = context.Process(target=_move_to_and_fro, args=(path, stop))
     other.start()
     try:
-        ends = time.monotonic() + (20 if SOAK else 1)
+        ends = time.monotonic() + (20 if SOAK else 0.3)
         found = [0, 0]
-        while time.monotonic() < ends:
+        while time.monotonic() < ends or (not min(found) and time.monotonic() < ends + 30):
             for level, seen in states.items():
                 found[seen.index(state(level))] += 1
     finally:

@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effort import SOAK
 from vectors.geometry_samples import rows
-from vectors.stores_of_all_kinds import WRITERS, at_once, positions, read_all, store_of
+from vectors.stores_of_all_kinds import LINKS, WRITERS, at_once, positions, read_all, store_of
 from zardine import vectors
 from zardine.errors import CorruptionError
 from zardine.storage import MemoryStore
 from zardine.tools.report import Repairs
 
+KINDS_AND_SHARDS = [
+    (kind, shard) for turn, kind in enumerate(WRITERS) for shard in ([None, 2] if SOAK else [[None, 2][turn % 2]])
+]
 SMALL = ([-30, -30, -30], [-21, -21, -21])
 """A box within the chunk (-2, -2, -2)."""
 
@@ -183,8 +187,7 @@ def test_chunks_that_only_an_attribute_still_names(kind: str) -> None:
     assert len(vectors.read_points(store)) == fewer
 
 
-@pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize("shard", [None, 2])
+@pytest.mark.parametrize(("kind", "shard"), KINDS_AND_SHARDS)
 def test_lost_fragments(kind: str, shard: int | None) -> None:
     store = store_of(kind, shard_shape=shard)
     whole = rows(vectors.read_points(store).positions)
@@ -211,7 +214,7 @@ def test_lost_values_of_links() -> None:
     assert vectors.validate(store).ok
     weights = vectors.read_graph(store).edge_attributes["w"]
     assert np.isnan(weights).any()
-    assert len(weights) == 60
+    assert len(weights) == LINKS
 
 
 def test_lost_parametric_objects() -> None:

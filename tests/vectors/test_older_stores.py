@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from effort import SOAK
 from vectors.geometry_samples import values
 from vectors.stores_of_all_kinds import WRITERS, read_all, store_of
 from zardine import vectors
@@ -22,7 +23,8 @@ def _document(store: MemoryStore, node: str) -> dict[str, object]:
 @pytest.mark.parametrize("compressor", ["blosc", "gzip"])
 def test_compressors(kind: str, compressor: str) -> None:
     plain = read_all(store_of(kind), kind)
-    for shard in (None, 2):
+    turn = list(WRITERS).index(kind) % 2 == (compressor == "gzip")
+    for shard in (None, 2) if SOAK else (2 if turn else None,):
         store = store_of(kind, compressor=compressor, shard_shape=shard)
         assert {tuple(each["compressors"]) for each in vectors.get_shard_info(store).values()} == {(compressor,)}
         assert read_all(store, kind) == plain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow.parquet
 import pytest
 import shapely
 
+from effort import SOAK
 from zardine import vectors
 from zardine.errors import DataError, UnsupportedError, ZarrUserWarning
 from zardine.storage import MemoryStore, Store
@@ -76,8 +78,11 @@ def both_ways(file: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tu
     return found[0], found[1], len(count)
 
 
-@pytest.mark.parametrize("crs", [None, 25832, 4326])
-@pytest.mark.parametrize("kind", ["Point", "Point Z", "LineString", "LineString Z"])
+GEOMETRIES = ["Point", "Point Z", "LineString", "LineString Z"]
+CASES = list(product(GEOMETRIES, [None, 25832, 4326]))
+
+
+@pytest.mark.parametrize(("kind", "crs"), CASES if SOAK else CASES[::2])
 def test_the_same_as_at_once(kind: str, crs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.parquet"
     table(kind, crs).to_parquet(file, row_group_size=16)

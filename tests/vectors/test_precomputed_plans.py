@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from effort import SOAK
+from vectors.geometry_samples import killed_by
 from vectors.test_exports_in_parts import memory_of_jobs, recorded
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, PlanError
@@ -20,7 +18,6 @@ from zardine.jobs import Plan
 from zardine.storage import MemoryStore
 from zardine.vectors.exchange.precomputed import entries, sharding, work
 
-ENVIRON = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 COUNT = 3000
 AT_ONCE = 400
 
@@ -39,7 +36,7 @@ def points(path: str) -> str:
     ids = 7 * rng.permutation(COUNT)
     more = {"object_attributes": {"w": np.arange(COUNT) / 8}, "groups": [ids[:9], ids[4:200]]}
     vectors.write_points(
-        path, rng.uniform(0, 900, (COUNT, 3)), chunk_shape=200, object_ids=ids, vertex_attributes=values, **more
+        path, rng.uniform(0, 900, (COUNT, 3)), chunk_shape=300, object_ids=ids, vertex_attributes=values, **more
     )
     return path
 
@@ -47,7 +44,7 @@ def points(path: str) -> str:
 def loose_points(path: str) -> str:
     rng = np.random.default_rng(2)
     owners = rng.integers(0, 5, COUNT)
-    vectors.write_points(path, rng.uniform(0, 900, (COUNT, 3)), chunk_shape=200, object_ids=owners)
+    vectors.write_points(path, rng.uniform(0, 900, (COUNT, 3)), chunk_shape=300, object_ids=owners)
     return path
 
 
@@ -56,7 +53,7 @@ def straight(path: str) -> str:
     ends = rng.uniform(0, 900, (COUNT // 2, 2, 3))
     ends[:, 1] = ends[:, 0] + rng.normal(0, 9, (COUNT // 2, 3))
     ends = ends.clip(0, 900)
-    vectors.write_lines(path, ends, chunk_shape=200, object_attributes={"w": np.arange(COUNT // 2)})
+    vectors.write_lines(path, ends, chunk_shape=300, object_attributes={"w": np.arange(COUNT // 2)})
     return path
 
 
@@ -67,7 +64,7 @@ def skeletons(path: str) -> str:
     positions = (rng.uniform(0, 800, (COUNT // 50, 1, 3)) + rng.uniform(0, 60, (COUNT // 50, 50, 3))).reshape(-1, 3)
     owners = np.repeat(3 * np.arange(COUNT // 50), 50)
     values = {"n": np.arange(COUNT)}
-    vectors.write_skeleton(path, positions, parents, chunk_shape=200, object_ids=owners, vertex_attributes=values)
+    vectors.write_skeleton(path, positions, parents, chunk_shape=300, object_ids=owners, vertex_attributes=values)
     return path
 
 
@@ -76,7 +73,7 @@ def meshes(path: str) -> str:
     count = COUNT // 3
     positions = (rng.uniform(0, 800, (count, 1, 3)) + rng.uniform(0, 60, (count, 3, 3))).reshape(-1, 3)
     owners = np.repeat(np.arange(count) // 10, 3)
-    vectors.write_mesh(path, positions, np.arange(COUNT).reshape(-1, 3), chunk_shape=200, object_ids=owners)
+    vectors.write_mesh(path, positions, np.arange(COUNT).reshape(-1, 3), chunk_shape=300, object_ids=owners)
     return path
 
 
@@ -101,8 +98,15 @@ def planned(path: str, folder: Path, **more: Any) -> Plan:
     return vectors.plan_export(path, str(folder), format="precomputed", **more)
 
 
-@pytest.mark.parametrize("sharded", [True, False])
-@pytest.mark.parametrize("kind", MAKERS)
+KINDS_AND_SHARDS = [  # meshes have one form
+    (kind, sharded)
+    for turn, kind in enumerate(MAKERS)
+    for sharded in (True, False)
+    if SOAK or sharded == bool(turn % 2)
+]
+
+
+@pytest.mark.parametrize(("kind", "sharded"), KINDS_AND_SHARDS)
 def test_parts_make_what_one_makes(kind: str, sharded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs run in any order, by a plan that is a file; the values are those of a level that is one part."""
     path, folder, whole = MAKERS[kind](str(tmp_path / "a.zv")), tmp_path / "out", tmp_path / "whole"
@@ -160,10 +164,8 @@ export_vectors(sys.argv[1], sys.argv[2], format="precomputed", sharded=True, ove
 
 
 def killed(path: str, folder: Path, name: str, left: int) -> None:
-    """An export in another process, which is killed at a call of a function."""
-    command = [sys.executable, "-c", KILLING, path, str(folder), name, str(left)]
-    ended = subprocess.run(command, env=ENVIRON, check=False, stderr=subprocess.PIPE, text=True)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    """An export in a fork, which is killed at a call of a function."""
+    killed_by(KILLING, path, str(folder), name, str(left))
 
 
 @pytest.mark.parametrize(("name", "left"), [("write_index", 5), ("set", 1), ("set", 7), ("write_document", 0)])

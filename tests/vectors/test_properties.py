@@ -45,7 +45,7 @@ def inside(positions: np.ndarray[Any, Any], box: Any) -> np.ndarray[Any, Any]:
     return np.asarray(((positions >= box[0]) & (positions <= box[1])).all(axis=1))
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(SEEDS, st.integers(1, 4), st.integers(1, 60), st.sampled_from(["f4", "f8"]), LAYOUTS, st.booleans())
 def test_points(seed: int, rank: int, count: int, dtype: str, layout: dict[str, Any], bins: bool) -> None:
     positions, number = sample(seed, rank, count, dtype), np.arange(count)
@@ -67,7 +67,7 @@ def test_points(seed: int, rank: int, count: int, dtype: str, layout: dict[str, 
     assert vectors.validate(store).findings == ()
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(SEEDS, st.integers(2, 3), st.integers(1, 60), LAYOUTS, st.booleans())
 def test_points_of_objects(seed: int, rank: int, count: int, layout: dict[str, Any], bins: bool) -> None:
     positions, number = sample(seed, rank, count, "f8"), np.arange(count)
@@ -100,7 +100,7 @@ def test_points_of_objects(seed: int, rank: int, count: int, layout: dict[str, A
     assert vectors.validate(store).findings == ()
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(SEEDS, st.integers(2, 3), st.lists(st.integers(0, 12), min_size=1, max_size=6), LAYOUTS)
 def test_polylines(seed: int, rank: int, lengths: list[int], layout: dict[str, Any]) -> None:
     if layout["chunk_shape"] == 0.3:
@@ -122,7 +122,7 @@ def test_polylines(seed: int, rank: int, lengths: list[int], layout: dict[str, A
     assert vectors.validate(store).findings == ()
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(SEEDS, st.integers(2, 3), st.integers(3, 40), st.integers(0, 60), st.integers(2, 4), LAYOUTS)
 def test_graphs_and_meshes(seed: int, rank: int, count: int, ends: int, width: int, layout: dict[str, Any]) -> None:
     if layout["chunk_shape"] == 0.3:
@@ -150,7 +150,7 @@ def test_graphs_and_meshes(seed: int, rank: int, count: int, ends: int, width: i
     assert vectors.validate(store).findings == ()
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(SEEDS, st.integers(1, 50), st.integers(1, 3), LAYOUTS)
 def test_skeletons(seed: int, count: int, trees: int, layout: dict[str, Any]) -> None:
     positions = sample(seed, 3, count, "f4")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effort import SOAK
 from vectors.stores_of_all_kinds import WRITERS, read_all, store_of
 from zardine import vectors
 from zardine.errors import SelectionError, UnsupportedError
@@ -33,7 +34,7 @@ def test_readers_during_conversions(kind: str, tmp_path: Path) -> None:
     other = context.Process(target=_convert, args=(path, stop))
     other.start()
     try:
-        ends = time.monotonic() + 2
+        ends = time.monotonic() + (2 if SOAK else 0.6)
         while time.monotonic() < ends:
             assert read_all(path, kind) == whole
     finally:
@@ -108,7 +109,7 @@ def test_readers_during_edits(kind: str, tmp_path: Path) -> None:
     other.start()
     seen, read = set(), getattr(vectors, f"read_{kind}")
     try:
-        ends = time.monotonic() + 3
+        ends = time.monotonic() + (3 if SOAK else 0.7)
         while time.monotonic() < ends or (len(seen) < 2 and time.monotonic() < ends + 60):
             found = read(path)
             number, version = found.attributes["n"], set(found.attributes["version"].tolist())

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zardine
-from effort import examples
+from effort import SOAK, examples
 from vectors.geometry_samples import rows
 from vectors.stores_of_all_kinds import WRITERS, store_of
 from zardine import vectors
@@ -24,7 +24,7 @@ KINDS = ("points", "objects", "graph", "mesh", "skeleton", "streamlines", "polyl
 def random_value(rng: np.random.Generator, kind: str) -> Any:
     """Some objects that cross many cells and come back into those that they were in."""
     ids = np.sort(rng.choice(100, int(rng.integers(1, 7)), replace=False))
-    lengths = np.full(len(ids), 2) if kind == "lines" else rng.integers(1, 20, len(ids))
+    lengths = np.full(len(ids), 2) if kind == "lines" else rng.integers(1, 20 if SOAK else 9, len(ids))
     positions = rng.uniform(-12, 12, (int(lengths.sum()), 2))
     owner = np.repeat(ids, lengths)
     columns = {"n": np.arange(len(positions)), "q": np.zeros(len(positions)), "t": np.full(len(positions), "a")}

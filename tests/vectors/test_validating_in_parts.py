@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from effort import some
 from vectors.stores_of_all_kinds import COUNT, WRITERS, store_of
 from zardine import vectors
 from zardine.storage import CountingStore, MemoryStore
@@ -17,8 +19,7 @@ from zardine.vectors.validation import rows
 POINTS = np.random.default_rng(0).uniform(0, 80, (4000, 3)).astype("f4")
 
 
-@pytest.mark.parametrize("kind", sorted(WRITERS))
-@pytest.mark.parametrize("shards", [None, 2])
+@pytest.mark.parametrize(("kind", "shards"), list(some(product(sorted(WRITERS), [None, 2]), 2)))
 def test_in_small_parts(kind: str, shards: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "AT_ONCE", 3)
     store = store_of(kind, shard_shape=shards)

@@ -22,12 +22,12 @@ from zarr_vectors.types.meshes import write_mesh
 from zarr_vectors.types.points import read_points, write_points
 from zarr_vectors.types.polylines import read_polylines, write_polylines
 
-from effort import some
+from effort import SOAK, some
 from vectors.geometry_samples import links, rows
 from vectors.with_zarr_vectors import agree
 from zardine import vectors
 
-COUNT = 60
+COUNT = 36
 LAYOUTS: dict[str, dict[str, Any]] = {"flat": {}, "sharded": {"shard_shape": 3, "compressor": "zstd"}}
 SHAPES = {"3-D float32": (3, "float32"), "2-D float64": (2, "float64")}
 
@@ -39,10 +39,10 @@ class Sample:
         rng = np.random.default_rng(rank)
         self.points = rng.uniform(-40, 60, (COUNT, rank)).astype(dtype)
         self.lines = [rng.normal(0, 9, (n, rank)).cumsum(axis=0).astype(dtype) for n in (1, 2, 25, 12)]
-        edges = rng.integers(0, COUNT, (100, 2))
+        edges = rng.integers(0, COUNT, (COUNT, 2))
         self.edges = edges[edges[:, 0] != edges[:, 1]]
         self.weights = np.arange(len(self.edges), dtype="f4")
-        self.faces = np.array([rng.choice(COUNT, 3, replace=False) for _ in range(60)])
+        self.faces = np.array([rng.choice(COUNT, 3, replace=False) for _ in range(COUNT // 2)])
         self.parents = np.array([-1, *(rng.integers(0, i) for i in range(1, COUNT))])
         child = np.arange(1, COUNT)
         self.branches = np.stack([child, self.parents[1:]], axis=1)
@@ -91,7 +91,7 @@ OURS: dict[str, Callable[[str, Sample, dict[str, Any]], None]] = {
     ),
     "skeleton": lambda path, s, o: vectors.write_skeleton(path, s.points, s.parents, vertex_attributes=s.columns, **o),
     "mesh": lambda path, s, o: vectors.write_mesh(
-        path, s.points, s.faces, vertex_attributes=s.columns, face_attributes={"w": np.arange(60)}, **o
+        path, s.points, s.faces, vertex_attributes=s.columns, face_attributes={"w": np.arange(COUNT // 2)}, **o
     ),
 }
 
@@ -169,16 +169,19 @@ def test_written(tmp_path: Path, who: str, kind: str, shape: str, layout: str) -
 @pytest.mark.parametrize(("kind", "who"), list(some(MADE, 6)))
 def test_converted(tmp_path: Path, who: str, kind: str) -> None:
     path, sample = make(who, kind, tmp_path)
-    for change in (
-        lambda: vectors.shard_store(path, 3),
-        lambda: vectors.reshard(path, (2, 4, 1)),
-        lambda: their_unshard_store(path),
-        lambda: their_shard_store(path, shard_shape=2),
-        lambda: vectors.unshard_store(path),
+    for number, change in enumerate(
+        (
+            lambda: vectors.shard_store(path, 3),
+            lambda: vectors.reshard(path, (2, 4, 1)),
+            lambda: their_unshard_store(path),
+            lambda: their_shard_store(path, shard_shape=2),
+            lambda: vectors.unshard_store(path),
+        )
     ):
         change()
         check_raw(kind, path, sample)
-        agree(path)
+        if SOAK or number in (1, 4):
+            agree(path)
 
 
 PYRAMIDS = [
@@ -197,9 +200,11 @@ def test_pyramids(tmp_path: Path, who: str, kind: str, builder: Any) -> None:
         vectors.set_attribute(path, "name", None, kind="object")  # it has no fill value for text of any length
     builder(path, factors=[(2, 1), (2, 2)])
     check_raw(kind, path, sample)
-    agree(path)
+    if SOAK or who == "theirs":
+        agree(path)
     vectors.shard_store(path, 2)
-    agree(path)
+    if SOAK or who == "ours":
+        agree(path)
 
 
 def append(kind: str, path: str) -> None:
@@ -289,7 +294,9 @@ def test_objects_without_a_value(tmp_path: Path, who: str) -> None:
         assert read_object_attribute_present_mask(open_store(path)["0"], name) is None
 
 
-@pytest.mark.parametrize(("chunk", "size"), [(0.3, 0.1), (0.6, 0.2), (1.0, 0.1), (1.0, 1 / 3), (0.7, 0.1), (25, 5)])
+@pytest.mark.parametrize(
+    ("chunk", "size"), list(some([(0.3, 0.1), (0.6, 0.2), (1.0, 0.1), (1.0, 1 / 3), (0.7, 0.1), (25, 5)], 2))
+)
 def test_points_on_the_faces_of_bins(tmp_path: Path, chunk: float, size: float) -> None:
     steps = np.arange(-28, 56) * size
     points = np.stack([steps, steps[::-1], np.abs(steps)], axis=1)
