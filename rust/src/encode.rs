@@ -124,7 +124,8 @@ struct Space {
 impl Space {
     /// One with what earlier calls have left, for a thread of this crew.
     fn kept(crew: Option<Arc<Crew>>) -> Space {
-        Space { old: ReadSpace::of_crew(crew), ..Space::default() }
+        let mut old = ReadSpace::of_crew(crew);
+        Space { content: std::mem::take(&mut old.gathered), old, ..Space::default() }
     }
 
     /// The same, memory for what is made, and nothing found yet.
@@ -136,7 +137,7 @@ impl Space {
 
     /// Leave what is worth it to later calls.
     fn keep(mut self, memory: Scratch) {
-        self.old.made = memory;
+        (self.old.gathered, self.old.made) = (self.content, memory);
         self.old.keep();
     }
 }
@@ -197,15 +198,16 @@ impl<'a> Encode<'a> {
         );
         let mut chunks = vec![Chunk::Empty; group.len()];
         let mut pieces = Vec::new();
-        for (number, state) in states.into_iter().enumerate() {
-            for (job, mut chunk) in state.done {
+        for (number, mut state) in states.into_iter().enumerate() {
+            for (job, mut chunk) in state.done.drain(..) {
                 if let Chunk::Held { thread, .. } = &mut chunk {
                     *thread = number;
                 }
                 chunks[job - first] = chunk;
             }
-            pieces.push(state.pieces);
-            state.old.keep();
+            pieces.push(std::mem::take(&mut state.pieces));
+            let memory = std::mem::take(&mut state.old.made);
+            state.keep(memory);
         }
         let (mut offsets, mut lengths) = (Vec::with_capacity(chunks.len()), Vec::with_capacity(chunks.len()));
         let mut nbytes = 0usize;
@@ -267,7 +269,7 @@ impl<'a> Encode<'a> {
             !stopped.load(Ordering::Relaxed)
         };
         let failures = Failures::default();
-        let found = Batches::each(files.len(), at_once).run(
+        let found = Batches::each(files.len(), at_once).within(self.how.threads).run(
             || (Space::default(), Vec::new()),
             |(space, puts), range| {
                 for shard in range {
@@ -451,7 +453,7 @@ impl<'a> Encode<'a> {
         go_on: &(impl Fn() -> bool + Sync),
     ) -> Outcome<Streamed> {
         let (failures, broken) = (Failures::default(), Mutex::new(None));
-        let batches = self.batches(jobs.clone(), threads);
+        let batches = self.batches(jobs.clone(), threads).within(self.how.threads);
         let turns = Turns::new(start as u64);
         let caller = thread::current().id();
         let states = batches.run(

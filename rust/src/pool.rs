@@ -63,12 +63,13 @@ unsafe impl Sync for Call {}
 
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
 
-/// Call `work` in this thread, and in up to `others` more while that lasts, of which there are never more than that in the
-/// whole process. Who comes late does not take part: `work` has to do everything, however many threads are at it.
-pub fn together(others: usize, work: &(dyn Fn() + Sync)) {
+/// Call `work` in this thread, and in up to `others` more while that lasts: threads that have nothing to do, and new ones
+/// while there are fewer than `most` in the process. Who comes late does not take part: `work` has to do everything,
+/// however many threads are at it.
+pub fn together(others: usize, most: usize, work: &(dyn Fn() + Sync)) {
     match others {
         0 => work(),
-        _ => Pool::of_process().call(others, work),
+        _ => Pool::of_process().call(others, most, work),
     }
 }
 
@@ -116,8 +117,8 @@ impl Pool {
         })
     }
 
-    fn call(&'static self, others: usize, work: &(dyn Fn() + Sync)) {
-        let mut workers = self.take(others);
+    fn call(&'static self, others: usize, most: usize, work: &(dyn Fn() + Sync)) {
+        let mut workers = self.take(others, most);
         if workers.is_empty() {
             return work();
         }
@@ -147,12 +148,12 @@ impl Pool {
         }
     }
 
-    /// Up to `wanted` threads that have nothing to do. New ones are made while there are fewer than that.
-    fn take(&'static self, wanted: usize) -> Vec<Arc<Worker>> {
+    /// Up to `wanted` threads that have nothing to do. New ones are made while there are fewer than `most`.
+    fn take(&'static self, wanted: usize, most: usize) -> Vec<Arc<Worker>> {
         let mut state = lock(&self.state);
         let kept = state.idle.len().saturating_sub(wanted);
         let mut workers = state.idle.split_off(kept);
-        while workers.len() < wanted && state.count < wanted {
+        while workers.len() < wanted && state.count < most {
             let Some(worker) = self.start() else { break };
             state.count += 1;
             workers.push(worker);
@@ -276,7 +277,7 @@ mod tests {
         for others in [1, 3, 3, 15, 2] {
             let (all, count) = (Barrier::new(others + 1), AtomicUsize::new(0));
             // each waits for all, so that all have to be there
-            pool.call(others, &|| {
+            pool.call(others, others, &|| {
                 count.fetch_add(1, Ordering::Relaxed);
                 all.wait();
             });
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(counts(), (15, 15));
         pool.retire();
         assert_eq!(counts(), (0, 0));
-        pool.call(2, &|| ());
+        pool.call(2, 2, &|| ());
     }
 
     #[test]
@@ -300,10 +301,10 @@ mod tests {
                 scope.spawn(|| {
                     for round in 0..200 {
                         let next = AtomicUsize::new(0);
-                        together(round % 5, &|| {
+                        together(round % 5, 7, &|| {
                             while next.fetch_add(1, Ordering::Relaxed) < 4 {
                                 let inner = AtomicUsize::new(0);
-                                together(round % 3, &|| {
+                                together(round % 3, 7, &|| {
                                     while inner.fetch_add(1, Ordering::Relaxed) < 3 {
                                         count.fetch_add(1, Ordering::Relaxed);
                                     }
@@ -321,18 +322,33 @@ mod tests {
     }
 
     #[test]
+    fn a_call_inside_of_another_one_gets_threads_of_its_own() {
+        let pool: &Pool = Box::leak(Box::new(Pool { process: 0, state: Mutex::default() }));
+        let all = Barrier::new(6);
+        pool.call(2, 5, &|| {
+            pool.call(1, 5, &|| {
+                all.wait();
+            });
+        });
+        assert_eq!(lock(&pool.state).count, 5);
+        pool.call(4, 3, &|| ()); // those that are there are enough
+        assert_eq!(lock(&pool.state).count, 5);
+        pool.retire();
+    }
+
+    #[test]
     fn a_panic_comes_back_to_the_caller() {
         let pool: &Pool = Box::leak(Box::new(Pool { process: 0, state: Mutex::default() }));
         for in_caller in [true, false] {
             let (caller, both) = (thread::current().id(), Barrier::new(2));
             let outcome = catch_unwind(AssertUnwindSafe(|| {
-                pool.call(1, &|| {
+                pool.call(1, 1, &|| {
                     both.wait();
                     assert_ne!(thread::current().id() == caller, in_caller);
                 });
             }));
             assert!(outcome.is_err());
         }
-        pool.call(1, &|| ());
+        pool.call(1, 1, &|| ());
     }
 }

@@ -19,6 +19,8 @@ pub struct Batches {
     threads: usize,
     /// So many threads are worth having where they can share jobs.
     sharing: usize,
+    /// So many threads work in the process, besides those that call: more are not made.
+    most: usize,
     crew: Option<Arc<Crew>>,
 }
 
@@ -38,9 +40,15 @@ impl Batches {
         if *bounds.last().expect("one is there") < count {
             bounds.push(count);
         }
-        let sharing = threads.min(total.div_ceil(THREAD_BYTES)).max(1);
+        let (sharing, most) = (threads.min(total.div_ceil(THREAD_BYTES)).max(1), threads);
         let threads = sharing.min(bounds.len() - 1).max(1);
-        Batches { bounds, threads, sharing, crew: None }
+        Batches { bounds, threads, sharing, most, crew: None }
+    }
+
+    /// A part of a call that is given so many threads.
+    pub fn within(mut self, threads: usize) -> Self {
+        self.most = self.most.max(threads);
+        self
     }
 
     /// Threads that have no jobs left take part in those of others, who share them with the crew.
@@ -98,7 +106,7 @@ impl Batches {
             }
             states.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(state);
         };
-        pool::together(self.threads - 1, &one);
+        pool::together(self.threads - 1, self.most.saturating_sub(1), &one);
         states.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -420,8 +420,12 @@ def test_mounted_below_another_path(folder: Path) -> None:
         )
 
 
-def test_the_command(folder: Path) -> None:
-    command = [sys.executable, "-m", "zardine", "serve", str(folder), "--json"]
+def test_the_command(folder: Path, tmp_path: Path) -> None:
+    import zardine.vectors
+
+    spaced = tmp_path / "points é 100%.zv"
+    zardine.vectors.write_points(spaced, np.ones((3, 3), "f4"), chunk_shape=(2.0, 2.0, 2.0))
+    command = [sys.executable, "-m", "zardine", "serve", str(folder), str(spaced), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1)
     assert process.stdout is not None
     try:
@@ -433,6 +437,12 @@ def test_the_command(folder: Path) -> None:
 
         facts = json.loads("".join(lines))
         assert urllib.request.urlopen(f"{facts['data']['a.zarr']}/zarr.json").status == 200
+        assert zardine.open_array(f"{facts['v3']['a.zarr']}/x/y", mode="r").shape
+        assert list(facts["precomputed"]) == [spaced.name]
+        assert facts["precomputed"][spaced.name].endswith("/precomputed/points%20%C3%A9%20100%25.zv")
+        for kind in ("data", "precomputed"):
+            document = {"data": "zarr.json", "precomputed": "info"}[kind]
+            assert urllib.request.urlopen(f"{facts[kind][spaced.name]}/{document}").status == 200
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"http://127.0.0.1:{facts['port']}/")
     finally:

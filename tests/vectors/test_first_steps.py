@@ -55,7 +55,7 @@ def test_names_that_are_those_of_others_misspelled(kind: str) -> None:
             v.append(Polylines.from_lines(LINES, object_attributes={"naem": ["e", "f"]}))
         v.append(Polylines.from_lines(LINES, object_attributes={"names": ["e", "f"], "name": ["g", "h"]}))
     if kind == "graph":
-        v.set_attribute("weight", np.arange(60), kind="link")
+        v.set_attribute("weight", np.arange(len(v.read().edges)), kind="link")
         wrong = Graph(np.ones((2, 3)), np.array([[0, 1]]), {}, {"wieght": np.array([1])})
         with pytest.raises(DataError, match="no link attribute 'wieght'; did you mean 'weight'"):
             v.append(wrong)

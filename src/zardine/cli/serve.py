@@ -93,7 +93,11 @@ def serve(
             if as_json:
                 from zardine.cli.output import print_json
 
-                print_json({"url": server.url, "port": server.port, "token": server.token, "data": server.urls})
+                facts: dict[str, Any] = {"url": server.url, "port": server.port, "token": server.token}
+                for name, kinds in _addresses(server, nodes).items():
+                    for kind, url in kinds.items():
+                        facts.setdefault(kind, {})[name] = url
+                print_json(facts)
             elif not quiet:
                 _print(server, nodes)
             server.wait()
@@ -111,18 +115,24 @@ def must_exist(paths: tuple[str, ...], storage_options: dict[str, Any]) -> list[
     return nodes
 
 
+def _addresses(server: Any, nodes: list[Any]) -> dict[str, dict[str, str]]:
+    """Return the addresses of each node: below /data, /v3 and, if it holds vectors, /precomputed."""
+    found = {}
+    for (name, url), node in zip(server.urls.items(), nodes, strict=True):
+        kinds = ("data", "v3", "precomputed") if "zarr_vectors" in node.attrs else ("data", "v3")
+        path = url.removeprefix(f"{server.url}data/")
+        found[name] = {kind: f"{server.url}{kind}/{path}" for kind in kinds}
+    return found
+
+
 def _print(server: Any, nodes: list[Any]) -> None:
     import zardine
 
     lines = [f"zardine {zardine.__version__} serves, read-only: {server.url}"]
-    for (name, url), node in zip(server.urls.items(), nodes, strict=True):
-        lines += [
-            f"  {name}",
-            f"    as it is stored   {url}",
-            f"    as plain Zarr v3  {url.replace('/data/', '/v3/', 1)}",
-        ]
-        if "zarr_vectors" in node.attrs:
-            lines.append(f"    for neuroglancer  precomputed://{url.replace('/data/', '/precomputed/', 1)}")
+    for name, urls in _addresses(server, nodes).items():
+        lines += [f"  {name}", f"    as it is stored   {urls['data']}", f"    as plain Zarr v3  {urls['v3']}"]
+        if "precomputed" in urls:
+            lines.append(f"    for neuroglancer  precomputed://{urls['precomputed']}")
     print("\n".join(lines))
     print_way_here(server)
 

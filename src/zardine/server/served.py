@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
+from urllib.parse import unquote
 
 import zardine
 from zardine.cache import Cache
@@ -140,8 +141,10 @@ def _place(node: NodeLike, storage_options: Any) -> tuple[Store, str]:
 
 
 def _name_of(store: Store) -> str:
-    """Return the last part of a store's own address."""
-    return str(store).rstrip("/").rpartition("/")[2].partition("?")[0]
+    """Return the last part of a store's own address, as people write it."""
+    address = str(store)
+    name = address.rstrip("/").rpartition("/")[2].partition("?")[0]
+    return unquote(name) if address.startswith(("file:", "http:", "https:")) else name
 
 
 def entity_tag(version: str) -> str:
