@@ -9,9 +9,13 @@ use crate::crew::Crew;
 use crate::{Failure, Outcome, Reason, pool};
 
 /// Bytes that are worth another thread.
-const THREAD_BYTES: usize = 512 * 1024;
-/// Bytes that a thread takes on at once.
+const THREAD_BYTES: usize = 256 * 1024;
+/// Bytes that a thread takes on at once, at most ...
 const BATCH_BYTES: usize = 192 * 1024;
+/// ... and at least, where there are so few that all would not have something to do until the end.
+const SMALL_BATCH_BYTES: usize = 64 * 1024;
+/// Times that a thread comes for more, then.
+const TURNS: usize = 4;
 
 /// Jobs in batches of about equal work, and how many threads are worth having for them.
 pub struct Batches {
@@ -27,20 +31,18 @@ pub struct Batches {
 impl Batches {
     /// `sizes` are the bytes of each job.
     pub fn new(sizes: impl Iterator<Item = usize>, threads: usize) -> Self {
-        let (mut bounds, mut size, mut total, mut count) = (vec![0], 0usize, 0usize, 0);
-        for each in sizes {
-            count += 1;
-            total = total.saturating_add(each);
-            size = size.saturating_add(each);
-            if size >= BATCH_BYTES {
-                bounds.push(count);
+        let sizes: Vec<usize> = sizes.collect();
+        let total = sizes.iter().fold(0usize, |total, &size| total.saturating_add(size));
+        let (sharing, most) = (threads.min(total.div_ceil(THREAD_BYTES)).max(1), threads);
+        let enough = (total / (sharing * TURNS)).clamp(SMALL_BATCH_BYTES, BATCH_BYTES);
+        let (mut bounds, mut size) = (vec![0], 0usize);
+        for (number, each) in sizes.iter().enumerate() {
+            size = size.saturating_add(*each);
+            if size >= enough || number + 1 == sizes.len() {
+                bounds.push(number + 1);
                 size = 0;
             }
         }
-        if *bounds.last().expect("one is there") < count {
-            bounds.push(count);
-        }
-        let (sharing, most) = (threads.min(total.div_ceil(THREAD_BYTES)).max(1), threads);
         let threads = sharing.min(bounds.len() - 1).max(1);
         Batches { bounds, threads, sharing, most, crew: None }
     }
