@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -40,6 +41,30 @@ def test_what_is_under_way_is_finished_when_the_items_fail(in_caller: bool) -> N
     other = threading.Event()
     with pytest.raises(OSError, match="no more items"):
         for_each(work, items(), 3, 2)
+    assert len(done) == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="a signal interrupts a thread that waits")
+def test_what_is_under_way_is_finished_after_ctrl_c() -> None:
+    """Who called may remove what was made so far, as a writer of vectors does."""
+    caller, other = threading.current_thread(), threading.Event()
+    done: list[int] = []
+
+    def work(item: int) -> None:
+        if threading.current_thread() is caller:
+            other.wait(30)
+            return
+        other.set()
+        if not done:
+            time.sleep(0.05)  # until the caller waits
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.05)
+        done.append(item)
+
+    with pytest.raises(KeyboardInterrupt):
+        for_each(work, range(2), 2, 2)
+    assert len(done) == 1
+    time.sleep(0.1)
     assert len(done) == 1
 
 

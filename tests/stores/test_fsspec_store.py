@@ -440,6 +440,17 @@ def test_filesystems_for_coroutines_are_called_from_threads(tmp_path):
     ).fs.asynchronous
 
 
+@pytest.mark.parametrize("cachable", [True, False])
+def test_filesystems_for_nothing_but_coroutines_are_refused(cachable):
+    class ForCoroutines(servers.package("fsspec.asyn").AsyncFileSystem):
+        def __init__(self, **options):
+            super().__init__(**{**options, "asynchronous": True})
+
+    ForCoroutines.cachable = cachable
+    with pytest.raises(TypeError, match="ForCoroutines can be used in coroutines only"):
+        FsspecStore(ForCoroutines(), "a")
+
+
 def test_what_a_web_server_cannot_give_is_not_missing(proxy):
     bucket = servers.new_bucket(x_amz_acl="public-read")
     written = by_s3fs(proxy, bucket)

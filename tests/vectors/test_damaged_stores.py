@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -277,6 +278,20 @@ def test_a_shard_without_a_cell_that_is_changed_stops_an_append_if_it_is_damaged
     with pytest.raises(CorruptionError, match="too few for its index"):
         vectors.append_points(store, [[21, 1, 1]])
     assert values(store) == before
+
+
+def test_a_shard_that_is_damaged_since_it_was_read_stops_an_append(tmp_path: Path) -> None:
+    """What a process knows of a shard in a local folder does not stand for what is stored now."""
+    path = str(tmp_path / "a.zv")
+    vectors.write_points(path, [[1, 1, 1], [75, 1, 1]], chunk_shape=20, shard_shape=2)
+    vectors.append_points(path, [[2, 1, 1]])
+    for file in sorted((tmp_path / "a.zv/0/vertex_fragments/c").rglob("*")):
+        if file.is_file():
+            file.write_bytes(file.read_bytes()[:20])
+    before = (tmp_path / "a.zv/0/zarr.json").read_bytes()
+    with pytest.raises(CorruptionError, match="too few for its index"):
+        vectors.append_points(path, [[21, 1, 1]])
+    assert (tmp_path / "a.zv/0/zarr.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["1" * 5000, "f4,,", ","])

@@ -1,8 +1,9 @@
-"""Any geometry, any layout, any edits one after the other: all reads are those of plain NumPy."""
+"""Any geometry, any layout, any edits one after the other, in memory and files: all reads are those of plain NumPy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from effort import examples
 from vectors.geometry_samples import links, rows
 from zardine import vectors
 from zardine.storage import MemoryStore
+from zardine.stores.resolve import StoreLike
 
 KINDS = ("points", "objects", "graph", "mesh", "skeleton", "lines")
 
@@ -50,7 +52,7 @@ def fresh(rng: np.random.Generator, kind: str, rank: int, first: int, id_: int) 
     return Model(points, n, np.full(count, id_), ends)
 
 
-def store_it(store: MemoryStore, kind: str, new: Model, layout: dict[str, Any] | None) -> None:
+def store_it(store: StoreLike, kind: str, new: Model, layout: dict[str, Any] | None) -> None:
     """Write a new store, or (``layout`` is None) add to one."""
     local = new.ends - new.n[0]
     options: dict[str, Any] = {"vertex_attributes": {"n": new.n}, **(layout or {})}
@@ -93,7 +95,7 @@ def without(kind: str, model: Model, gone: np.ndarray[Any, Any]) -> Model:
     return left
 
 
-def check(store: MemoryStore, kind: str, model: Model) -> None:
+def check(store: StoreLike, kind: str, model: Model) -> None:
     found = vectors.read_points(store)
     assert rows(found.positions, found.attributes["n"]) == rows(model.positions, model.n)
     if kind != "points":
@@ -147,13 +149,23 @@ STEPS = (
     st.sampled_from([7.0, 50.0]),
     st.sampled_from([None, 2]),
     st.lists(st.sampled_from(STEPS), min_size=1, max_size=6),
+    st.booleans(),
 )
-def test_edits(seed: int, kind: str, rank: int, chunk: float, shards: int | None, steps: list[str]) -> None:
-    rng = np.random.default_rng(seed)
+def test_edits(
+    seed: int, kind: str, rank: int, chunk: float, shards: int | None, steps: list[str], in_files: bool
+) -> None:
+    with TemporaryDirectory() as folder:
+        store = f"{folder}/a.zv" if in_files else MemoryStore()
+        edit(store, np.random.default_rng(seed), kind, rank, {"chunk_shape": chunk, "shard_shape": shards}, steps)
+
+
+def edit(
+    store: StoreLike, rng: np.random.Generator, kind: str, rank: int, layout: dict[str, Any], steps: list[str]
+) -> None:
+    """Change a new store step by step, and look after each whether it holds what it should."""
     model = fresh(rng, kind, rank, 0, 0)
     model.group = () if kind == "points" else (0,)
-    store = MemoryStore()
-    store_it(store, kind, model, {"chunk_shape": chunk, "shard_shape": shards})
+    store_it(store, kind, model, layout)
     for number, step in enumerate(steps, 1):
         before = len(model.n), model.positions.tolist()
         if step in ("append", "again"):

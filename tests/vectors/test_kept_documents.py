@@ -227,6 +227,8 @@ def test_arrays_of_cells_are_those_of_the_documents_that_are_there(tmp_path: Pat
         third = open_again(store, "0/vertices")
     assert third is not None
     assert (first.array.config.read_missing_chunks, third.array.config.read_missing_chunks) == (True, False)
+    with zardine.config.set({"array.cache": "1 MiB"}):  # for each array as long as somebody has it
+        assert open_again(store, "0/vertices") is None
     before = vectors.read_points(str(path), bbox=([0, 0], [50, 50])).positions.tolist()
     moved = tmp_path / "c"
     path.rename(moved)

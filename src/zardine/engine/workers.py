@@ -54,7 +54,7 @@ def for_each(work: Callable[[T], object], items: Iterable[T], count: int, thread
     ``threads``: how many of them at most; without, as many as the settings say.
 
     The calling thread works too, so that calls may nest without waiting for a free thread. After an error no new item
-    is started; items under way are finished first.
+    is started; items under way are finished first, after Ctrl-C too, unless it comes a second time.
     """
     threads = min(thread_count() if threads is None else threads, count)
     if threads <= 1:
@@ -81,15 +81,23 @@ def for_each(work: Callable[[T], object], items: Iterable[T], count: int, thread
                 errors.append(error)
 
     futures: list[Future[None]] = []
-    for _ in range(threads - 1):
-        try:
-            futures.append(_pool.executor(threads).submit(run))
-        except RuntimeError:  # the interpreter is shutting down, or another thread has just enlarged the pool
-            break
-    run()
-    for future in futures:
-        if not future.cancel():
-            future.result()
+
+    def wait() -> None:
+        for future in futures:
+            if not future.cancel():
+                future.result()
+
+    try:
+        for _ in range(threads - 1):
+            try:
+                futures.append(_pool.executor(threads).submit(run))
+            except RuntimeError:  # the interpreter is shutting down, or another thread has just enlarged the pool
+                break
+        run()
+        wait()
+    except BaseException as error:  # Ctrl-C while the others were waited for: who called may remove what they make
+        errors.append(error)
+        wait()
     if errors:
         raise errors[0]
 

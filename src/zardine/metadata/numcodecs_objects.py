@@ -77,11 +77,11 @@ class RefusedCodec:
 
     def encode(self, buf: Any) -> Any:
         """Raise :class:`~zardine.errors.UnsupportedError`."""
-        raise self._why
+        raise self._why.with_traceback(None)  # else it would hold all that was given before
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """Raise :class:`~zardine.errors.UnsupportedError`."""
-        raise self._why
+        raise self._why.with_traceback(None)  # else it would hold all that was given before
 
     def __repr__(self) -> str:
         return f"RefusedCodec({self._configuration!r})"

@@ -51,12 +51,15 @@ def names_of(fs: Any) -> tuple[str, ...]:
 def unwrapped(fs: Any, path: str) -> tuple[Any, str]:
     """The filesystem in which a ``DirFileSystem`` is a directory, and the path there; any other one as it is.
 
-    Of one that is made for coroutines, as zarr-python wants them, the same filesystem to be called from threads.
+    Of one that is made for coroutines, as zarr-python wants them, the same filesystem to be called from threads. Raises
+    ``TypeError`` where there is none.
     """
     while type(fs).__module__ == "fsspec.implementations.dirfs":
         path = f"{fs.path}/{path.strip('/')}".rstrip("/") if fs.path else path
         fs = fs.fs
     inner = _for_threads(fs)
+    if getattr(inner, "asynchronous", False):
+        raise TypeError(f"the fsspec filesystem {type(fs).__name__} can be used in coroutines only")
     return (inner, path) if inner is fs else unwrapped(inner, path)
 
 

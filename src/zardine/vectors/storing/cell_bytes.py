@@ -31,6 +31,7 @@ from zardine.kernel import KERNEL
 from zardine.nodes.array import Array
 from zardine.settings import thread_count
 from zardine.sharding.index import ShardIndex
+from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Store
 from zardine.stores.local.base_directory import BaseDirectory
 from zardine.stores.local.many_files import make_files, read_files
@@ -108,13 +109,10 @@ class _Packing:
         uniform = layout.uniform_shard
         if uniform is None or not uniform.has_words:
             return None
-        shards, number = unique_rows(cells // np.asarray(shape))
-        rows = (cells % np.asarray(shape)) @ np.asarray(uniform.strides)
-        order = np.lexsort((rows, number))
-        bounds = np.searchsorted(number[order], np.arange(len(shards) + 1))
+        shards, order, bounds, rows = by_shard(cells, uniform)
         keys = [array._handle.key(tuple(shard)) for shard in shards.tolist()]
         form = uniform.count, uniform.index_at_start, uniform.has_checksum
-        return cls(shards, keys, values.take(order), sums, bounds, rows[order], form)
+        return cls(shards, keys, values.take(order), sums, bounds, rows, form)
 
     def portions(self, array: Array) -> Iterator[range]:
         """Yield runs of objects that are made together."""
@@ -149,6 +147,17 @@ class _Packing:
 
     def _own(self, some: range) -> slice:
         return slice(int(self.bounds[some.start]), int(self.bounds[some.stop]))
+
+
+def by_shard(cells: Ints, shard: ShardLayout) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the shards of cells ``(C, K)``, and these in the order of shards, and of rows of their indexes.
+
+    That is the order, where the cells of each shard start in it, and in all, and the rows.
+    """
+    shards, number = unique_rows(cells // np.asarray(shard.grid))
+    rows = (cells % np.asarray(shard.grid)) @ np.asarray(shard.strides)
+    order = np.lexsort((rows, number))
+    return shards, order, np.searchsorted(number[order], np.arange(len(shards) + 1)), rows[order]
 
 
 def make_packed(store: Store, packing: _Packing, some: range) -> bool:

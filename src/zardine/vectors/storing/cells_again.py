@@ -29,12 +29,13 @@ def open_again(store: Store, path: str) -> CellArray | None:
 
     Raises as :meth:`CellArray.open`.
     """
-    if type(store) is not LocalStore:
+    config = ArrayConfig.from_settings()
+    if type(store) is not LocalStore or config.cache:  # chunks that an array keeps are to go with it
         return None
     reading = store.read(document_key(path))
     if reading is None:
         return None
-    data, place, config = bytes(reading.parts[0]), (str(store.root), path), ArrayConfig.from_settings()
+    data, place = bytes(reading.parts[0]), (str(store.root), path)
     known = _opened.get(place)
     if known is not None and known[0] == data and known[1] is config:
         array = known[2].array._with_handle(with_fields(known[2].array._handle, store=store))

@@ -15,7 +15,7 @@ from zardine.engine.changed_files import note_changed
 from zardine.engine.read_elements import element_chain, sums_of
 from zardine.kernel import KERNEL
 from zardine.nodes.array import Array
-from zardine.vectors.format.ragged import unique_rows
+from zardine.vectors.storing.cell_bytes import by_shard
 
 
 def extend_shards(array: Array, cells: Ints, values: Sequence[bytes]) -> Ints:
@@ -33,11 +33,8 @@ def extend_shards(array: Array, cells: Ints, values: Sequence[bytes]) -> Ints:
         return every
     if handle.watched or config.write_strategy != "append" or chain.most_for_kernel() < 0:
         return every
-    shards, number = unique_rows(cells // np.asarray(shard.grid))
-    rows = (cells % np.asarray(shard.grid)) @ np.asarray(shard.strides)
-    order = np.lexsort((rows, number))
-    bounds = np.searchsorted(number[order], np.arange(len(shards) + 1))
-    table = bounds, rows[order], shard.count, shard.index_at_start, shard.has_checksum
+    shards, order, bounds, rows = by_shard(cells, shard)
+    table = bounds, rows, shard.count, shard.index_at_start, shard.has_checksum
     keys = handle.keys(map(tuple, shards.tolist()))
     some = [values[cell] for cell in order.tolist()]
     with handle.store.new_files(keys, changing=True) as files:

@@ -17,6 +17,7 @@ import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.cache import Cache
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
 from zardine.engine.workers import for_each, most_requests
 from zardine.metadata.v3 import DOCUMENT_NAME
@@ -196,10 +197,17 @@ def look_at_shards(array: CellArray, chunks: Ints) -> None:
     numbers, which = unique_rows((chunks - np.asarray(array.origin)) // np.asarray(shards))
     first = np.zeros(len(numbers), np.int64)
     first[which[::-1]] = np.arange(len(chunks))[::-1]
-    known = [INDEXES.get(handle.cache_space, handle.key(tuple(number))) is not None for number in numbers.tolist()]
+    known = [_is_index_known(handle, handle.key(tuple(number))) for number in numbers.tolist()]
     some = chunks[first[~np.asarray(known)]]
     hold_shards(lambda: [(array, some)], array.array.store)
     array.read(some)
+
+
+def _is_index_known(handle: ArrayHandle, key: str) -> bool:
+    """Whether the index of a shard is known as it is stored; where a look is a request, as it was stored lately."""
+    known = INDEXES.get(handle.cache_space, key)
+    store = handle.store
+    return known is not None and (not store.has_cheap_looks or store.is_unchanged(key, known.version))
 
 
 def look_at_chunks(table: Array, rows: Ints) -> None:
