@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Pool {
     process: u32,
     state: Mutex<State>,
+    /// All that were told of a call have looked at it.
+    settled: Condvar,
 }
 
 #[derive(Default)]
@@ -27,6 +29,8 @@ struct State {
     idle: Vec<Arc<Worker>>,
     /// All that there are.
     count: usize,
+    /// Those that were told of a call, or are about to be, and have not looked yet whether it is over.
+    coming: usize,
 }
 
 struct Worker {
@@ -73,7 +77,7 @@ pub fn together(others: usize, most: usize, work: &(dyn Fn() + Sync)) {
     }
 }
 
-/// End the threads that wait, and wait for that.
+/// End the threads that wait, and wait for that: those, too, that were told of a call which is over.
 pub fn retire() {
     if let Some(pool) = Pool::there_is() {
         pool.retire();
@@ -92,6 +96,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Pool {
+    fn new(process: u32) -> Self {
+        Pool { process, state: Mutex::default(), settled: Condvar::new() }
+    }
+
     fn there_is() -> Option<&'static Pool> {
         // SAFETY: null, or what `of_process` has made, which stays for good.
         let pool = unsafe { POOL.load(Ordering::Acquire).as_ref() };
@@ -103,7 +111,7 @@ impl Pool {
     fn of_process() -> &'static Pool {
         Self::there_is().unwrap_or_else(|| {
             let before = POOL.load(Ordering::Acquire);
-            let made = Box::into_raw(Box::new(Pool { process: process::id(), state: Mutex::default() }));
+            let made = Box::into_raw(Box::new(Pool::new(process::id())));
             match POOL.compare_exchange(before, made, Ordering::AcqRel, Ordering::Acquire) {
                 // SAFETY: made above, and never freed.
                 Ok(_) => unsafe { &*made },
@@ -138,6 +146,9 @@ impl Pool {
 
     fn retire(&self) {
         let mut state = lock(&self.state);
+        while state.coming > 0 {
+            state = self.settled.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
         let idle = std::mem::take(&mut state.idle);
         state.count -= idle.len();
         drop(state);
@@ -158,7 +169,18 @@ impl Pool {
             state.count += 1;
             workers.push(worker);
         }
+        state.coming += workers.len();
         workers
+    }
+
+    /// A thread that was told of a call takes part in it, or it `waits` again.
+    fn came(&self, waits: Option<&Arc<Worker>>) {
+        let mut state = lock(&self.state);
+        state.idle.extend(waits.cloned());
+        state.coming -= 1;
+        if state.coming == 0 {
+            self.settled.notify_all();
+        }
     }
 
     fn start(&'static self) -> Option<Arc<Worker>> {
@@ -168,8 +190,10 @@ impl Pool {
             thread::Builder::new().name("zardine".into()).spawn(move || {
                 while let Some(Order::Join(call, mut others)) = self.wait(&own) {
                     tell(&mut others, &call);
+                    let part = call.enter();
+                    self.came(if part.is_some() { None } else { Some(&own) });
                     // who waits for the call to be over finds this thread idle
-                    call.take_part(|| lock(&self.state).idle.push(own.clone()));
+                    part.into_iter().for_each(|part| part.take(|| lock(&self.state).idle.push(own.clone())));
                 }
             })
         });
@@ -211,24 +235,34 @@ impl Worker {
 }
 
 impl Call {
-    fn take_part(&self, done: impl FnOnce()) {
+    /// Count this thread among those inside, unless the call is over.
+    fn enter(&self) -> Option<Part<'_>> {
         let mut state = lock(&self.state);
         if state.is_over {
-            drop(state);
-            return done();
+            return None;
         }
         state.count += 1;
-        drop(state);
+        Some(Part(self))
+    }
+}
+
+/// A thread that is inside of a call. Only `enter` makes one.
+struct Part<'a>(&'a Call);
+
+impl Part<'_> {
+    /// Do the work, and call `done` before this thread leaves.
+    fn take(self, done: impl FnOnce()) {
+        let call = self.0;
         // SAFETY: this thread is inside.
-        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
+        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { (*call.work)() }));
         done();
-        let mut state = lock(&self.state);
+        let mut state = lock(&call.state);
         state.count -= 1;
         if let Err(panic) = outcome {
             state.panic = Some(panic);
         }
         if state.count == 0 && state.is_over {
-            self.left.notify_one();
+            call.left.notify_one();
         }
     }
 }
@@ -273,7 +307,7 @@ mod tests {
 
     #[test]
     fn others_take_part() {
-        let pool: &Pool = Box::leak(Box::new(Pool { process: 0, state: Mutex::default() }));
+        let pool: &Pool = Box::leak(Box::new(Pool::new(0)));
         for others in [1, 3, 3, 15, 2] {
             let (all, count) = (Barrier::new(others + 1), AtomicUsize::new(0));
             // each waits for all, so that all have to be there
@@ -291,6 +325,16 @@ mod tests {
         pool.retire();
         assert_eq!(counts(), (0, 0));
         pool.call(2, 2, &|| ());
+    }
+
+    #[test]
+    fn none_is_left_that_comes_too_late() {
+        let pool: &Pool = Box::leak(Box::new(Pool::new(0)));
+        for _ in 0..500 {
+            pool.call(7, 7, &|| ());
+            pool.retire();
+            assert_eq!(lock(&pool.state).count, 0);
+        }
     }
 
     #[test]
@@ -323,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_call_inside_of_another_one_gets_threads_of_its_own() {
-        let pool: &Pool = Box::leak(Box::new(Pool { process: 0, state: Mutex::default() }));
+        let pool: &Pool = Box::leak(Box::new(Pool::new(0)));
         let all = Barrier::new(6);
         pool.call(2, 5, &|| {
             pool.call(1, 5, &|| {
@@ -338,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_panic_comes_back_to_the_caller() {
-        let pool: &Pool = Box::leak(Box::new(Pool { process: 0, state: Mutex::default() }));
+        let pool: &Pool = Box::leak(Box::new(Pool::new(0)));
         for in_caller in [true, false] {
             let (caller, both) = (thread::current().id(), Barrier::new(2));
             let outcome = catch_unwind(AssertUnwindSafe(|| {

@@ -6,15 +6,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import zardine
 from effort import some
 from zardine import vectors
-from zardine.codecs.crc32c import crc32c
+from zardine.codecs.crc32c import Crc32cCodec, crc32c
 from zardine.kernel import KERNEL
 from zardine.storage import LocalStore
 from zardine.stores.local.beside import EditRecord, edit_record_name
@@ -182,7 +184,6 @@ def array_of(path: Path) -> CellArray:
 def test_what_is_unusual_is_left_to_others(tmp_path: Path) -> None:
     """Shards that are missing, locked, damaged or another program's are not touched."""
     import fcntl
-    from dataclasses import replace
 
     points(str(tmp_path))
     cells = array_of(tmp_path)
@@ -230,6 +231,32 @@ def test_what_is_unusual_is_left_to_others(tmp_path: Path) -> None:
     first.write_bytes(content)
     assert left() == []
     assert array_of(tmp_path).read(places) == values
+
+
+def test_no_memory_is_taken_for_an_index_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that has no bytes on the disk may be as long as the index that a hostile document asks for."""
+    array = zardine.create_array(
+        str(tmp_path),
+        shape=(2**13, 2**13),
+        dtype="variable_length_bytes",
+        chunks=(1, 1),
+        shards=(2**12, 2**12),
+        compressors=Crc32cCodec(),
+    )
+    shard = tmp_path / array._handle.key((0, 0))
+    shard.parent.mkdir(parents=True)
+    with shard.open("wb") as file:
+        file.truncate(2**24 * 16 + 4)
+    handle = array._handle
+    config = replace(handle.config, write_strategy="append", write_empty_chunks=False)
+    array = array._with_handle(replace(handle, config=config, watched=False))
+
+    class NotAsked:
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError(name)
+
+    monkeypatch.setattr(extended_shards, "KERNEL", NotAsked())
+    assert extended_shards.extend_shards(array, np.array([[0, 0]]), [b"a"]).tolist() == [0]
 
 
 def test_files_do_not_grow_without_end(tmp_path: Path) -> None:

@@ -28,8 +28,12 @@ pub struct Parameters {
 pub const OVERHEAD: usize = 16;
 /// Chunks of so many bytes are worth being shared by threads.
 pub const WORTH_SHARING: usize = 512 * 1024;
-/// About so many bytes of one of these are compressed by a thread at a time.
+/// About so many bytes of one of these are compressed by a thread at a time ...
 const WORTH_A_UNIT: usize = 256 * 1024;
+/// ... and so many, at least, are decoded, if there are as many.
+const WORTH_TAKING: usize = 64 * 1024;
+/// Blocks of so many bytes are worth being read one by one, where all of them are needed.
+const WORTH_READING: usize = 16 * 1024;
 /// Bytes that are read first of a buffer of which only parts are read: the header, and most tables.
 const BEGINNING: usize = 512;
 const MAX_INPUT: usize = i32::MAX as usize - OVERHEAD;
@@ -145,20 +149,26 @@ fn each_block(
         };
         decode((i, block, (needed, parts.map(|parts| (parts, range)))), stored, decoders)
     };
-    let mut blocks = target.chunks_mut(header.blocksize);
-    let Some(crew) = decoders.crew.clone().filter(|crew| size >= WORTH_SHARING && blocks.len() > 1 && crew.has_hands())
+    let some = |first: usize, blocks: &mut [u8], stored: &mut Scratch, decoders: &mut Decoders| {
+        let mut each = blocks.chunks_mut(header.blocksize).enumerate();
+        each.try_for_each(|(i, block)| one(first + i, block, stored, decoders))
+    };
+    // small blocks go together: there may be as many of them as a quarter of the bytes that are stored
+    let together = (WORTH_TAKING / header.blocksize).max(1);
+    let unit = together * header.blocksize;
+    let Some(crew) = decoders.crew.clone().filter(|crew| size >= WORTH_SHARING && size > unit && crew.has_hands())
     else {
         let mut stored = std::mem::take(&mut decoders.stored);
-        let outcome = blocks.enumerate().try_for_each(|(i, block)| one(i, block, &mut stored, decoders));
+        let outcome = some(0, target, &mut stored, decoders);
         decoders.stored = stored;
         return outcome;
     };
-    let blocks: Vec<Mutex<&mut [u8]>> = blocks.by_ref().map(Mutex::new).collect();
+    let units: Vec<Mutex<&mut [u8]>> = target.chunks_mut(unit).map(Mutex::new).collect();
     let decode = |space: &mut ReadSpace, i: usize| {
-        let mut block = blocks[i].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        one(i, &mut block, &mut space.read, &mut space.chunk.decoders)
+        let mut blocks = units[i].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        some(i * together, &mut blocks, &mut space.read, &mut space.chunk.decoders)
     };
-    crew.share(blocks.len(), ReadSpace::kept, decode, ReadSpace::keep)
+    crew.share(units.len(), ReadSpace::kept, decode, ReadSpace::keep)
 }
 
 /// Fills memory with a range of a buffer.
@@ -181,8 +191,8 @@ impl Unread {
         Ok(Unread { header: Header::of_beginning(&beginning, length, nbytes)?, length, nbytes, beginning })
     }
 
-    /// Decompress it to exactly fill `target`; or, of that, `parts` at least: no other blocks are read. One that goes on
-    /// where another one begins is refused.
+    /// Decompress it to exactly fill `target`; or, of that, `parts` at least: no other blocks are read. One that is read by
+    /// itself and goes on where another one begins is refused.
     pub fn decompress(
         mut self,
         target: &mut [u8],
@@ -207,6 +217,15 @@ impl Unread {
         }
         if self.header.version != 1 {
             return Err("the blosc header names an unknown version of a compressor".into());
+        }
+        if parts.is_none() && self.header.blocksize < WORTH_READING {
+            let mut stored = std::mem::take(&mut decoders.stored);
+            let outcome = stored.take(self.length).and_then(|data| {
+                read(data, 0..self.length)?;
+                decompress(data, target, None, decoders)
+            });
+            decoders.stored = stored;
+            return outcome;
         }
         let format = Format::of_flags(self.header.flags).ok_or("the blosc header names an unknown compressor")?;
         // the header says that there is room for this
@@ -643,9 +662,9 @@ mod tests {
     #[test]
     fn threads_share_the_blocks_of_a_chunk() {
         let content = noise(3_000_001);
-        for (shuffle, cname) in [(1, "lz4"), (2, "zstd"), (0, "blosclz")] {
+        for (shuffle, cname, blocksize) in [(1, "lz4", 0), (2, "zstd", 0), (0, "blosclz", 0), (1, "zstd", 1000)] {
             let cname = CString::new(cname).unwrap();
-            let parameters = Parameters { cname, clevel: 5, shuffle, typesize: 4, blocksize: 0 };
+            let parameters = Parameters { cname, clevel: 5, shuffle, typesize: 4, blocksize };
             let mut data = Vec::with_capacity(bound(content.len()).unwrap());
             compress(&content, &parameters, &mut data).unwrap();
             let mut damaged = data.clone();
@@ -686,6 +705,27 @@ mod tests {
                 assert_eq!(decompress(&damaged, &mut vec![0; content.len()], None, &mut decoders), alone);
                 crew.help();
             });
+        }
+    }
+
+    #[test]
+    fn small_blocks_are_read_together() {
+        let content = noise(1_000_000);
+        for (blocksize, most) in [(512, 2), (65_536, 18)] {
+            let cname = CString::new("zstd").unwrap();
+            let parameters = Parameters { cname, clevel: 5, shuffle: 1, typesize: 4, blocksize };
+            let mut data = Vec::with_capacity(bound(content.len()).unwrap());
+            compress(&content, &parameters, &mut data).unwrap();
+            let (mut target, count) = (vec![0; content.len()], AtomicUsize::new(0));
+            let read = |into: &mut [u8], range: Range<usize>| {
+                count.fetch_add(1, Ordering::Relaxed);
+                into.copy_from_slice(&data[range]);
+                Ok(())
+            };
+            let unread = Unread::open(data.len(), content.len(), &read).unwrap();
+            unread.decompress(&mut target, None, &mut Decoders::default(), &read).unwrap();
+            assert!(target == content);
+            assert!(count.into_inner() <= most);
         }
     }
 

@@ -7,6 +7,7 @@ no compression. All else is left to the arrays of :mod:`zardine.nodes.array`, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from zardine.engine.read_elements import element_chain, sums_of
 from zardine.kernel import KERNEL
 from zardine.nodes.array import Array
 from zardine.vectors.storing.cell_bytes import by_shard
+
+_MOST_INDEX: Final = 4 * 2**20
+"""Bytes of an index that the kernel reads, of which it makes a few copies: a document may say anything."""
 
 
 def extend_shards(array: Array, cells: Ints, values: Sequence[bytes]) -> Ints:
@@ -30,6 +34,8 @@ def extend_shards(array: Array, cells: Ints, values: Sequence[bytes]) -> Ints:
     if KERNEL is None or chain is None or sums is None or shard is None or not len(values):
         return every
     if not shard.has_words or not shard.has_checksum or shard.index_at_start or handle.write_empty_chunks:
+        return every
+    if shard.index_memory > _MOST_INDEX:
         return every
     if handle.watched or config.write_strategy != "append" or chain.most_for_kernel() < 0:
         return every
