@@ -65,9 +65,10 @@ impl Units {
 }
 
 impl Crew {
-    /// A thread of the crew calls this before it begins with its jobs, and `help` once it has none left.
-    pub fn come(&self) {
+    /// A thread of the crew calls this before it begins with its jobs.
+    pub fn come(&self) -> Member<'_> {
         self.lock().busy += 1;
+        Member(self)
     }
 
     /// The jobs that are left are all taken on.
@@ -112,11 +113,8 @@ impl Crew {
         (work.part)(&work.units);
     }
 
-    /// Take part in what others share, until nobody is left who could come to share anything.
-    pub fn help(&self) {
+    fn help(&self) {
         let mut state = self.lock();
-        state.busy -= 1;
-        self.changed.notify_all();
         loop {
             // SAFETY: what is in the list is there (see `Shared`): who takes it out needs the lock, which is held here.
             let shared = state.open.iter().map(|shared| unsafe { &*shared.0 }).find(|work| work.units.are_left());
@@ -143,6 +141,25 @@ impl Crew {
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// A thread that has jobs of its own, until this goes.
+pub struct Member<'a>(&'a Crew);
+
+impl Member<'_> {
+    /// Take part in what others share, until nobody is left who could come to share anything.
+    pub fn help(self) {
+        let crew = self.0;
+        drop(self);
+        crew.help();
+    }
+}
+
+impl Drop for Member<'_> {
+    fn drop(&mut self) {
+        self.0.lock().busy -= 1;
+        self.0.changed.notify_all();
     }
 }
 
@@ -173,17 +190,17 @@ mod tests {
     /// What becomes of jobs of so many units each, by threads that have one job each, or none.
     fn outcomes(jobs: &[usize], threads: usize, unit: &(dyn Fn(usize, usize) -> Outcome + Sync)) -> Vec<Outcome> {
         let crew = Crew::default();
-        (0..threads).for_each(|_| crew.come());
+        let members: Vec<_> = (0..threads).map(|_| crew.come()).collect();
         let found = Mutex::new(vec![Ok(()); jobs.len()]);
         thread::scope(|scope| {
-            for number in 0..threads {
+            for (number, member) in members.into_iter().enumerate() {
                 let (crew, found) = (&crew, &found);
                 scope.spawn(move || {
                     if let Some(&count) = jobs.get(number) {
                         let outcome = crew.share(count, || (), |(), each| unit(number, each), |()| ());
                         found.lock().unwrap()[number] = outcome;
                     }
-                    crew.help();
+                    member.help();
                 });
             }
         });
@@ -213,6 +230,17 @@ mod tests {
             Ok(())
         };
         assert!(outcomes(&[2], 2, &unit)[0].is_ok());
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_panicked() {
+        let crew = Crew::default();
+        let (one, other) = (crew.come(), crew.come());
+        let _ = catch_unwind(AssertUnwindSafe(move || {
+            let _gone = other;
+            panic!("no");
+        }));
+        one.help();
     }
 
     #[test]

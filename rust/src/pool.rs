@@ -10,10 +10,13 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A thread that has had no work for so long ends.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// So long, at most, is waited for those that come late: where others call all the time, some always are.
+const SETTLING: Duration = Duration::from_millis(50);
 
 /// The threads of a process.
 struct Pool {
@@ -146,8 +149,10 @@ impl Pool {
 
     fn retire(&self) {
         let mut state = lock(&self.state);
-        while state.coming > 0 {
-            state = self.settled.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        let until = Instant::now() + SETTLING;
+        while state.coming > 0 && Instant::now() < until {
+            let waited = self.settled.wait_timeout(state, SETTLING);
+            state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }
         let idle = std::mem::take(&mut state.idle);
         state.count -= idle.len();

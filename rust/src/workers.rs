@@ -87,9 +87,7 @@ impl Batches {
         let next = AtomicUsize::new(0);
         let states = Mutex::new(Vec::new());
         let one = || {
-            if let Some(crew) = &self.crew {
-                crew.come();
-            }
+            let member = self.crew.as_ref().map(|crew| crew.come());
             let mut state = start();
             loop {
                 let batch = next.fetch_add(1, Ordering::Relaxed);
@@ -103,8 +101,8 @@ impl Batches {
                 }
                 work(&mut state, self.bounds[batch]..self.bounds[batch + 1]);
             }
-            if let Some(crew) = &self.crew {
-                crew.help();
+            if let Some(member) = member {
+                member.help();
             }
             states.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(state);
         };

@@ -618,7 +618,7 @@ mod tests {
     #[test]
     fn threads_share_the_compression_of_a_chunk() {
         let crew = Arc::new(Crew::default());
-        (0..3).for_each(|_| crew.come());
+        let [own, one, other] = [(); 3].map(|()| crew.come());
         crew.note_all_taken();
         let mut random = 1u64;
         let mut encoders = Encoders { crew: Some(crew.clone()), ..Encoders::default() };
@@ -630,7 +630,8 @@ mod tests {
             })
             .collect();
         thread::scope(|scope| {
-            (0..2).for_each(|_| drop(scope.spawn(|| crew.help())));
+            scope.spawn(move || one.help());
+            scope.spawn(move || other.help());
             let filters =
                 [(1, 1, 0), (2, 1, 0), (3, 2, 0), (8, 1, 0), (17, 1, 0), (300, 0, 0), (4, 1, 10_000), (2, 2, 77)];
             let levels = [0, 1, 2, 3, 4, 5, 6, 9];
@@ -655,7 +656,7 @@ mod tests {
                     }
                 }
             }
-            crew.help();
+            own.help();
         });
     }
 
@@ -672,12 +673,11 @@ mod tests {
             let mut parts = Parts::default();
             (0..30).for_each(|number| parts.push(number * 100_000 + 7..number * 100_000 + 900, 0));
             let crew = Arc::new(Crew::default());
-            (0..3).for_each(|_| crew.come());
+            let [own, one, other] = [(); 3].map(|()| crew.come());
             crew.note_all_taken();
             thread::scope(|scope| {
-                for _ in 0..2 {
-                    scope.spawn(|| crew.help());
-                }
+                scope.spawn(move || one.help());
+                scope.spawn(move || other.help());
                 let mut decoders = Decoders { crew: Some(crew.clone()), ..Decoders::default() };
                 let mut target = vec![0; content.len()];
                 decompress(&data, &mut target, None, &mut decoders).unwrap();
@@ -703,7 +703,7 @@ mod tests {
                 let alone = decompress(&damaged, &mut vec![0; content.len()], None, &mut Decoders::default());
                 assert!(alone.is_err());
                 assert_eq!(decompress(&damaged, &mut vec![0; content.len()], None, &mut decoders), alone);
-                crew.help();
+                own.help();
             });
         }
     }
