@@ -34,7 +34,10 @@ impl Batches {
         let sizes: Vec<usize> = sizes.collect();
         let total = sizes.iter().fold(0usize, |total, &size| total.saturating_add(size));
         let (sharing, most) = (threads.min(total.div_ceil(THREAD_BYTES)).max(1), threads);
-        let enough = (total / (sharing * TURNS)).clamp(SMALL_BATCH_BYTES, BATCH_BYTES);
+        let enough = match sharing {
+            1 => BATCH_BYTES,
+            _ => (total / (sharing * TURNS)).clamp(SMALL_BATCH_BYTES, BATCH_BYTES),
+        };
         let (mut bounds, mut size) = (vec![0], 0usize);
         for (number, each) in sizes.iter().enumerate() {
             size = size.saturating_add(*each);
