@@ -7,6 +7,7 @@ use pyo3::types::PyByteArray;
 use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::{NewByteArray, guarded};
+use super::rows::integers;
 use crate::cell_numbers::{self, CellGrid, Positions};
 use crate::counting;
 use crate::taken_rows::{self, Runs};
@@ -59,7 +60,7 @@ pub fn number_cells<'py>(
     let (filled, counts) = found.ok_or_else(|| invalid("positions outside of the grid"))?;
     // SAFETY: a number was written for each position, as one is found only then.
     let numbers = unsafe { content.filled() };
-    Ok((numbers, as_bytes(py, filled), as_bytes(py, counts)))
+    Ok((numbers, integers(py, &filled)?, integers(py, &counts)?))
 }
 
 #[pyfunction]
@@ -109,11 +110,7 @@ pub fn find_runs<'py>(
     let (numbers, edges) = (Buffer::of(numbers, false)?, Buffer::of(edges, false)?);
     let (numbers, edges) = (numbers.integers()?, edges.integers()?);
     let found = guarded(py, || taken_rows::find_runs(numbers, edges))?;
-    Ok(as_bytes(py, found.ok_or_else(|| invalid("edges that are no ascending rows"))?))
-}
-
-fn as_bytes(py: Python<'_>, numbers: Vec<i64>) -> Bound<'_, PyByteArray> {
-    PyByteArray::new(py, &numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<u8>>())
+    integers(py, &found.ok_or_else(|| invalid("edges that are no ascending rows"))?)
 }
 
 fn bytes_of(count: usize, size: usize) -> PyResult<usize> {

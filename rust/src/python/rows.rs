@@ -70,7 +70,8 @@ fn whole_rows(rows: &Bound<'_, PyAny>, width: usize) -> PyResult<Vec<i64>> {
     Ok(found)
 }
 
-fn integers<'py>(py: Python<'py>, numbers: &[i64]) -> PyResult<Bound<'py, PyByteArray>> {
+/// The bytes of numbers.
+pub fn integers<'py>(py: Python<'py>, numbers: &[i64]) -> PyResult<Bound<'py, PyByteArray>> {
     let mut content = NewByteArray::new(py)?;
     write(numbers, content.grow_with_zeros(size_of_val(numbers))?);
     // SAFETY: zeros were written to all of it.
