@@ -27,6 +27,7 @@ pub mod extended_shards;
 pub mod fill_value;
 pub mod fragment_ranges;
 pub mod job_table;
+pub mod known_file;
 pub mod manifests;
 pub mod many_files;
 pub mod merged_shard;

@@ -4,13 +4,13 @@
 //! Whatever else is there fails, and is left to the caller, who knows what to do and say.
 
 use std::ffi::{CStr, CString, OsStr};
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::known_file::{self, Identity};
 use crate::readable::{self, Readable};
 use crate::{Outcome, Reason};
 
@@ -33,7 +33,7 @@ pub struct StoredFiles {
 /// An open file that is closed with this.
 pub struct Opened {
     file: File,
-    status: Metadata,
+    identity: Identity,
 }
 
 impl StoredFiles {
@@ -50,7 +50,7 @@ impl StoredFiles {
         if !status.is_file() {
             return Err("no regular file".into());
         }
-        Ok(Some(Opened { file, status }))
+        Ok(Some(Opened { file, identity: Identity::from(&status) }))
     }
 }
 
@@ -80,25 +80,6 @@ pub fn read_whole(path: &CStr, below: Option<&[u8]>, most: u64) -> io::Result<Op
     content.resize(size, 0);
     file.read_exact(&mut content)?;
     Ok(Some((Some(content), status)))
-}
-
-/// What tells a file, and a version of it, from others: inode, device, size, and the times of the last change of its
-/// content and of its status, in nanoseconds.
-pub type Identity = (u64, u64, u64, i128, i128);
-
-fn identity_of(status: &Metadata) -> Identity {
-    let nanoseconds = |seconds: i64, more: i64| i128::from(seconds) * 1_000_000_000 + i128::from(more);
-    let modified = nanoseconds(status.mtime(), status.mtime_nsec());
-    let changed = nanoseconds(status.ctime(), status.ctime_nsec());
-    (status.ino(), status.dev(), status.size(), modified, changed)
-}
-
-/// Whether each path means the file that is told, as it was.
-pub fn are_current(paths: &[CString], identities: &[Identity]) -> bool {
-    paths.iter().zip(identities).all(|(path, identity)| {
-        let path = Path::new(OsStr::from_bytes(path.to_bytes()));
-        path.metadata().is_ok_and(|status| identity_of(&status) == *identity)
-    })
 }
 
 /// Whether none of the paths leads to anything that may be looked at; that of a link to nowhere does not.
@@ -182,7 +163,7 @@ fn lies_below(file: &File, below: &[u8]) -> io::Result<bool> {
 
 impl Opened {
     pub fn size(&self) -> u64 {
-        self.status.len()
+        self.identity.size
     }
 
     /// To be read as long as this is kept.
@@ -190,13 +171,9 @@ impl Opened {
         Readable::File(readable::File::of_size(self.file.as_raw_fd(), self.size()))
     }
 
-    /// Whether nobody has edited the file since it was opened, nor does so now: who does has locked it.
+    /// Whether nobody has edited the file since it was opened, nor does so now.
     pub fn is_unedited(&self) -> bool {
-        if let Err(TryLockError::WouldBlock) = self.file.try_lock_shared() {
-            return false;
-        }
-        let _ = self.file.unlock(); // in words: closing does not unlock if a forked process has a copy
-        self.file.metadata().is_ok_and(|status| identity_of(&status) == identity_of(&self.status))
+        known_file::is_unedited(self.file.as_raw_fd(), &self.identity)
     }
 }
 
@@ -249,11 +226,6 @@ mod tests {
         let below = Some(files.below.as_slice());
         assert!(none_is_there(&files.paths[4..]) && none_is_there(&[]));
         assert!(!none_is_there(&files.paths) && !none_is_there(&files.paths[3..]));
-        let identity = |number: usize| identity_of(&fs::metadata(inside.join(names[number])).unwrap());
-        let (paths, own) = (&files.paths[..2], identity(0));
-        assert!(are_current(paths, &[own, identity(1)]) && are_current(&[], &[]));
-        assert!(!are_current(paths, &[own, (own.0, own.1, own.2, own.3, own.4 + 1)]));
-        assert!(!are_current(&files.paths[4..], &[own, own]));
         assert_eq!(read(0, None, 3), Ok(Some((Some(b"own".to_vec()), 3))));
         assert_eq!((read(0, below, 3), read(1, below, 3)), (read(0, None, 3), read(0, None, 3)));
         assert_eq!((read(0, None, 2), read(0, below, 2)), (Ok(Some((None, 3))), Ok(Some((None, 3)))));

@@ -89,28 +89,36 @@ class Pipeline:
 
     def decode_block(
         self,
-        source: Buffer | int,
+        source: Buffer | int | KnownFile,
         offset: int,
         length: int,
         extents: tuple[int, ...],
         first: tuple[int, ...],
         out: Buffer,
+        *,
+        document: KnownFile | None = None,
+        is_checked: bool = True,
     ) -> str | None:
         """Decode one chunk of an open file, or of bytes; the reason if that fails.
 
         ``extents`` is the shape of the chunk. The block that begins at ``first`` and is as large as ``out`` goes there.
-        Otherwise as :meth:`decode`.
+        A source that is a :class:`KnownFile` has to be current when all is read, and so has the ``document``; and
+        nobody may be about to edit it, unless that is noticed by checksums (``is_checked``). Otherwise as
+        :meth:`decode`.
         """
 
     def decode_box(
         self,
-        sources: Sequence[Buffer | int],
+        sources: Sequence[Buffer | int | KnownFile],
         tables: Sequence[int | tuple[Buffer, Buffer]],
         grid: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
         first: tuple[int, ...],
         out: Buffer,
         limits: tuple[int, bool],
         threads: int,
+        *,
+        document: KnownFile | None = None,
+        is_checked: bool = True,
     ) -> str | None:
         """Decode a box of elements that lie in several chunks of one shape; the reason if that fails anywhere.
 
@@ -118,7 +126,7 @@ class Pipeline:
         chunk, the chunks of an object, and the rows of an object's index from one chunk to the next. ``sources`` are
         the objects that the box touches, in C order, ``tables`` where their chunks are: offsets and lengths as int64,
         or the length of the object, if it is one chunk. ``limits``: the most bytes of a chunk, and whether chunks may
-        be missing. Otherwise as :meth:`decode`.
+        be missing. ``document`` and ``is_checked`` as for :meth:`decode_block`. Otherwise as :meth:`decode`.
         """
 
     def decode_files(
@@ -311,11 +319,16 @@ def read_file(
 def none_is_there(paths: Sequence[str]) -> bool:
     """Whether none of these paths leads to anything that this process may look at."""
 
-def are_current(paths: Sequence[bytes], identities: Sequence[tuple[int, int, int, int, int]]) -> bool:
-    """Whether each path means the file that is told, as it was.
+class KnownFile:
+    """A path, and the file that it meant: inode, device, size, and times of modification and change in nanoseconds.
 
-    That is inode, device, size, and times of modification and change in nanoseconds.
+    With ``fd``, a descriptor that the caller keeps open, a source to read from.
     """
+
+    def __init__(self, path: bytes, identity: tuple[int, int, int, int, int], fd: int | None = None) -> None: ...
+
+def are_current(files: Sequence[KnownFile]) -> bool:
+    """Whether each path means the file that it meant, as it was."""
 
 def extend_shards(
     elements: list[bytes],

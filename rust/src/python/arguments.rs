@@ -9,8 +9,10 @@ use pyo3::types::{PyBytes, PyInt, PyMemoryView, PySequence, PyTuple};
 
 use crate::axis_rows::{AxisRows, ListedArrays, StridedArrays};
 use crate::chunk_box::ObjectTable;
+use crate::known_file::KnownFile;
 use crate::object_parts::ShardForm;
 use crate::python::buffers::Buffer;
+use crate::python::files::PyKnownFile;
 use crate::readable::{File, Readable};
 use crate::shard_table::ShardTable;
 use crate::sources::Source;
@@ -114,6 +116,7 @@ pub enum Sources<'py> {
 
 pub enum Held<'py> {
     File(File),
+    Known(Bound<'py, PyKnownFile>),
     Buffer { buffer: Buffer<'py>, immutable: bool },
 }
 
@@ -121,6 +124,9 @@ impl<'py> Held<'py> {
     fn of(source: &Bound<'py, PyAny>) -> PyResult<Self> {
         if source.is_instance_of::<PyInt>() {
             return Ok(Held::File(File::new(source.extract().map_err(|_| invalid("no file descriptor"))?)));
+        }
+        if let Ok(known) = source.cast_exact::<PyKnownFile>() {
+            return Ok(Held::Known(known.clone()));
         }
         Ok(Held::Buffer { buffer: Buffer::of(source, false)?, immutable: is_immutable(source)? })
     }
@@ -140,10 +146,27 @@ impl<'py> Sources<'py> {
         Ok(Sources::Held(vec![Held::of(source)?]))
     }
 
+    /// Those that are known from before.
+    pub fn known(&self) -> Vec<&KnownFile> {
+        fn known<'a>(held: &'a Held<'_>) -> Option<&'a KnownFile> {
+            match held {
+                Held::Known(known) => Some(&known.get().0),
+                _ => None,
+            }
+        }
+        match self {
+            Sources::Held(held) => held.iter().filter_map(known).collect(),
+            Sources::Named(_) => Vec::new(),
+        }
+    }
+
     pub fn sources(&self) -> PyResult<Vec<Source<'_>>> {
         fn source<'a>(held: &'a Held<'_>) -> PyResult<Source<'a>> {
             match held {
                 Held::File(file) => Ok(Source::Read(Readable::File(*file))),
+                Held::Known(known) => {
+                    Ok(Source::Read(known.get().0.readable().ok_or_else(|| invalid("a closed file"))?))
+                }
                 // SAFETY: `is_immutable` has found `bytes` behind the buffer.
                 Held::Buffer { buffer, immutable: true } => Ok(Source::Bytes(unsafe { buffer.constant_bytes()? })),
                 Held::Buffer { buffer, immutable: false } => Ok(Source::Read(Readable::Shared(buffer.bytes()?))),

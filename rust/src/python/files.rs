@@ -14,6 +14,7 @@ use pyo3::types::{PyBytes, PyList, PySequence};
 use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::guarded;
+use crate::known_file::{Identity, KnownFile};
 use crate::many_files::{self, Place};
 use crate::new_files::{NamesBeside, NewFiles};
 use crate::stored_files;
@@ -95,18 +96,25 @@ pub fn none_is_there(py: Python<'_>, paths: Vec<OsString>) -> PyResult<bool> {
     guarded(py, || stored_files::none_is_there(&paths))
 }
 
-#[pyfunction]
-pub fn are_current(
-    py: Python<'_>,
-    paths: Vec<Bound<'_, PyBytes>>,
-    identities: Vec<(u64, u64, u64, i128, i128)>,
-) -> PyResult<bool> {
-    let paths = paths.iter().map(|path| CString::new(path.as_bytes())).collect::<Result<Vec<_>, _>>();
-    let paths = paths.map_err(|_| invalid("a path with a NUL"))?;
-    if paths.len() != identities.len() {
-        return Err(invalid(format!("{} identities for {} paths", identities.len(), paths.len())));
+/// A file that is known from before.
+#[pyclass(frozen, module = "zardine._kernel", name = "KnownFile")]
+pub struct PyKnownFile(pub KnownFile);
+
+#[pymethods]
+impl PyKnownFile {
+    #[new]
+    #[pyo3(signature = (path, identity, fd=None))]
+    fn new(path: &Bound<'_, PyBytes>, identity: (u64, u64, u64, i128, i128), fd: Option<RawFd>) -> PyResult<Self> {
+        let path = CString::new(path.as_bytes()).map_err(|_| invalid("a path with a NUL"))?;
+        let (inode, device, size, modified, changed) = identity;
+        Ok(PyKnownFile(KnownFile { path, identity: Identity { inode, device, size, modified, changed }, fd }))
     }
-    guarded(py, || stored_files::are_current(&paths, &identities))
+}
+
+#[pyfunction]
+pub fn are_current(py: Python<'_>, files: Vec<Bound<'_, PyKnownFile>>) -> PyResult<bool> {
+    let files: Vec<&KnownFile> = files.iter().map(|file| &file.get().0).collect();
+    guarded(py, || files.iter().all(|file| file.is_current()))
 }
 
 #[pyfunction]

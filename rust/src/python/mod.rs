@@ -43,6 +43,7 @@ fn version() -> &'static str {
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline_class::PyPipeline>()?;
     module.add_class::<arguments::PyStoredFiles>()?;
+    module.add_class::<files::PyKnownFile>()?;
     module.add_class::<files::PyNewFiles>()?;
     module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;
     module.add_function(wrap_pyfunction!(block::block_of_elements, module)?)?;

@@ -17,6 +17,7 @@ use crate::chunk_box::{BoxAxis, NewBox, ObjectTable, plan_box, plan_new_box, tou
 use crate::decode::Decode;
 use crate::encode::{Changed, Encode, How};
 use crate::job_table::JobTable;
+use crate::known_file::KnownFile;
 use crate::new_file::NewFile;
 use crate::object_parts::plan_parts;
 use crate::path_form::PathForm;
@@ -24,7 +25,7 @@ use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
 use crate::python::arguments::{self, Sources, Tables, invalid};
 use crate::python::buffers::Buffer;
-use crate::python::files::PyNewFiles;
+use crate::python::files::{PyKnownFile, PyNewFiles};
 use crate::shard_table::{Entry, ShardTable};
 use crate::sources::Source;
 use crate::stored_files::StoredFiles;
@@ -94,6 +95,7 @@ impl PyPipeline {
     }
 
     /// As `decode`, for the block of one chunk that begins at `first` and is as large as `out`.
+    #[pyo3(signature = (source, offset, length, extents, first, out, *, document=None, is_checked=true))]
     #[allow(clippy::too_many_arguments)]
     fn decode_block(
         &self,
@@ -104,6 +106,8 @@ impl PyPipeline {
         extents: &Bound<'_, PyTuple>,
         first: &Bound<'_, PyTuple>,
         out: &Bound<'_, PyAny>,
+        document: Option<&Bound<'_, PyKnownFile>>,
+        is_checked: bool,
     ) -> PyResult<Option<String>> {
         let pipeline = &self.0;
         let ndim = self.ndim(extents.len())?;
@@ -123,10 +127,11 @@ impl PyPipeline {
         let held = Sources::one(source)?;
         let sources = held.sources()?;
         let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
-        Ok(noticed(guarded(py, || call.run(1))?)?.pop().map(|(_, reason)| reason))
+        run_on_known(py, &call, 1, &Known { files: held.known(), document, is_checked })
     }
 
     /// As `decode`, for the box of elements of chunks of one shape that begins at `first` and is as large as `out`.
+    #[pyo3(signature = (sources, tables, grid, first, out, limits, threads, *, document=None, is_checked=true))]
     #[allow(clippy::too_many_arguments)]
     fn decode_box(
         &self,
@@ -138,6 +143,8 @@ impl PyPipeline {
         out: &Bound<'_, PyAny>,
         limits: (i64, bool),
         threads: usize,
+        document: Option<&Bound<'_, PyKnownFile>>,
+        is_checked: bool,
     ) -> PyResult<Option<String>> {
         let pipeline = &self.0;
         let ndim = self.ndim(first.len())?;
@@ -151,7 +158,7 @@ impl PyPipeline {
         let held = Sources::of(sources)?;
         let sources = held.sources()?;
         let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
-        Ok(noticed(guarded(py, || call.run(threads))?)?.pop().map(|(_, reason)| reason))
+        run_on_known(py, &call, threads, &Known { files: held.known(), document, is_checked })
     }
 
     /// As `decode_box`, where objects are files whose paths `form` makes of their coordinates, of which chunks may be missing.
@@ -421,6 +428,33 @@ impl PyPipeline {
             return Err(invalid(format!("{ndim} axes, expected {}", self.0.ndim())));
         }
         Ok(ndim)
+    }
+}
+
+/// The files among the sources that are known from before, and what has to hold of them.
+struct Known<'a, 'py> {
+    files: Vec<&'a KnownFile>,
+    /// It has to be what it was, as the files.
+    document: Option<&'a Bound<'py, PyKnownFile>>,
+    /// Whether an edit that is under way is noticed without looking for it.
+    is_checked: bool,
+}
+
+/// Decode out of files that are still current when all is read, and were so all the time; the reason if that fails.
+fn run_on_known(py: Python<'_>, call: &Decode, threads: usize, known: &Known) -> PyResult<Option<String>> {
+    let (files, is_checked) = (&known.files, known.is_checked);
+    let document = known.document.map(|document| &document.get().0);
+    let failures = guarded(py, || {
+        let failures = call.run(threads);
+        let is_good = |file: &&KnownFile| (is_checked || file.is_free()) && file.is_current();
+        if failures.is_empty() && !(files.iter().all(is_good) && document.is_none_or(KnownFile::is_current)) {
+            return Err("a file was replaced or edited, or the document was");
+        }
+        Ok(failures)
+    })?;
+    match failures {
+        Ok(failures) => Ok(noticed(failures)?.pop().map(|(_, reason)| reason)),
+        Err(reason) => Ok(Some(reason.into())),
     }
 }
 

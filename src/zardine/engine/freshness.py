@@ -50,6 +50,7 @@ from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store, Version
 
 if TYPE_CHECKING:
+    from zardine._kernel import KnownFile
     from zardine.engine.handle import ArrayHandle
 
 LEASE: Final = 2.0
@@ -73,13 +74,15 @@ class Watch:
     """What is known of the document of a handle: when it was last seen to be of the handle's generation."""
 
     __slots__ = (
-        *("document", "is_hearsay", "is_owned", "is_stored", "key", "shape", "version"),
+        *("document", "is_hearsay", "is_owned", "is_stored", "key", "known", "shape", "version"),
         *("changed", "looked", "pending", "seen"),
     )
 
     def __init__(self, path: str, metadata: ArrayMetadata) -> None:
         self.key = join_path(path, document_names(metadata.zarr_format, "array")[0])
         self.version: Version | None = None
+        self.known: tuple[Version | None, KnownFile | None] = None, None
+        """A version of the document, and the file of it, where the kernel can look at that."""
         self.is_stored = metadata.document is not None
         """Whether the document has been seen in the store; then it must not be gone."""
         self.is_hearsay = False
@@ -208,6 +211,23 @@ def check_fresh(handle: ArrayHandle, *, writing: bool = False, written: bool = F
     elif watch.is_recent and not surely:
         return
     _look(handle, writing=writing, written=written)
+
+
+def document_to_look_at(handle: ArrayHandle) -> KnownFile | None:
+    """Return the document, for who looks before reading whether it is still that: the kernel.
+
+    ``None`` where nobody has to. That is found out, and raised, as by :func:`check_fresh`.
+    """
+    watch, store = handle.watch, handle.store
+    version = watch.version
+    if handle.watched and version is not None and store.has_cheap_looks and not watch.is_owned:
+        known = watch.known
+        if known[0] != version:
+            known = watch.known = version, store.known_file(watch.key, version)
+        if known[1] is not None:
+            return known[1]
+    check_fresh(handle)
+    return None
 
 
 def check_before_put(handle: ArrayHandle) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetching import fetch_each
-from zardine.engine.freshness import check_fresh
+from zardine.engine.freshness import check_fresh, document_to_look_at
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import Blocks
 from zardine.engine.locate import FoundChunks, find_chunks, known_index
@@ -22,7 +22,6 @@ from zardine.errors import DataError
 from zardine.indexing.block import Block, BlockPlan
 from zardine.settings import thread_count
 from zardine.sharding.index import MISSING
-from zardine.stores.base import OpenFile
 
 
 def read_block(handle: ArrayHandle, block: Block) -> Any:
@@ -39,22 +38,18 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
     if most < 0:
         return None
     try:
-        if layout.sharding is None and store.gives_files and handle.chunk_cache is None:
-            return _read_named(handle, chunks, block, most)
+        if store.gives_files and handle.chunk_cache is None:
+            read = _read_named if layout.sharding is None else _read_kept
+            return read(handle, chunks, block, most)
         place = chunks.locate(block)
         if place is None:
-            return _read_files(handle, chunks, block, most)
+            return None
         objects, row, first = place
         key = handle.key(objects)
         out = _new_result(handle, chunks, block)
         if handle.chunk_cache is not None:
             inner = tuple([slice(start, start + count) for start, count in zip(first, block.counts, strict=True)])
             done = _copy_kept(handle.chunk_cache, handle, key, row, out, inner or ...)
-        elif store.gives_files:
-            files = store.kept_files((key,), sparing=True)
-            if files is None:
-                return _read_named(handle, chunks, block, most)
-            done = _decode_file(handle, chunks, key, files[0], row, first, out, most)
         else:
             plan = chunks.plan(block, layout.metadata.shape, place)
             done = plan is not None and _decode_stored(handle, chunks, key, plan, out, most)
@@ -112,58 +107,58 @@ def _read_named(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
     return out if block.dropped is None else out[block.dropped]
 
 
-def _read_files(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> Any:
-    """Return the elements of a block that lies in several chunks of a few stored files."""
-    layout, store = handle.layout, handle.store
-    if handle.chunk_cache is not None or not store.gives_files:
+def _read_kept(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> Any:
+    """Return the elements of a block that lies in few shards, each a file that is kept open.
+
+    When all is read, the kernel looks whether files and document are still what they were when they became known; if
+    not, they are looked up.
+    """
+    layout, store, missing = handle.layout, handle.store, handle.config.read_missing_chunks
+    shard, pipeline = layout.uniform_shard, layout.pipeline
+    place = chunks.locate(block)
+    objects = chunks.objects(block, _MOST_FILES) if place is None else [place[0]]
+    if shard is None or objects is None:
         return None
-    touched = chunks.objects(block, _MOST_FILES)
-    keys = [] if touched is None else handle.keys(touched)
-    files = store.kept_files(keys, sparing=True) if keys else None
-    if files is None:
-        return _read_named(handle, chunks, block, most)
-    tables: list[Any] = [file.size for file in files]
-    if layout.uniform_shard is not None:
-        shard = layout.uniform_shard
+    keys = handle.keys(objects)
+    out = _new_result(handle, chunks, block)
+    target = out.view(chunks.opaque)
+    for look in (False, True):
+        files = store.kept_files(keys, sparing=True, look=look)
+        if files is None:
+            return _read_named(handle, chunks, block, most)
+        document = document_to_look_at(handle)
         named = zip(keys, files, strict=True)
         indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
-        tables = [(index.offsets, index.lengths) for index in indexes]
-    check_fresh(handle)
-    out = _new_result(handle, chunks, block)
-    failure = layout.pipeline.decode_box(
-        [file.fd for file in files],
-        tables,
-        (chunks.shape, chunks.per_object, chunks.strides),
-        block.starts,
-        out.view(chunks.opaque),
-        (most, handle.config.read_missing_chunks),
-        thread_count(),
-    )
-    if failure is not None or not (layout.is_checked or all(file.is_unedited() for file in files)):
-        return None
-    return out if block.dropped is None else out[block.dropped]
-
-
-def _decode_file(
-    handle: ArrayHandle,
-    chunks: Blocks,
-    key: str,
-    file: OpenFile,
-    row: int,
-    first: tuple[int, ...],
-    out: npt.NDArray[Any],
-    most: int,
-) -> bool:
-    check_fresh(handle)
-    layout = handle.layout
-    offset, length = 0, file.size
-    if layout.uniform_shard is not None:
-        index = known_index(handle, layout.uniform_shard, key, file, unlocked=False).index
-        offset, length = int(index.offsets[row]), int(index.lengths[row])
-    if length == MISSING or length > most:
-        return False
-    failure = layout.pipeline.decode_block(file.fd, offset, length, chunks.shape, first, out.view(chunks.opaque))
-    return failure is None and (layout.is_checked or file.is_unedited())
+        if place is not None:
+            _, row, first = place
+            offset, length = int(indexes[0].offsets[row]), int(indexes[0].lengths[row])
+            if length > most or (length == MISSING and not missing):
+                continue
+            failure = pipeline.decode_block(
+                files[0].known,
+                offset,
+                length,
+                chunks.shape,
+                first,
+                target,
+                document=document,
+                is_checked=layout.is_checked,
+            )
+        else:
+            failure = pipeline.decode_box(
+                [file.known for file in files],
+                [(index.offsets, index.lengths) for index in indexes],
+                (chunks.shape, chunks.per_object, chunks.strides),
+                block.starts,
+                target,
+                (most, missing),
+                thread_count(),
+                document=document,
+                is_checked=layout.is_checked,
+            )
+        if failure is None:
+            return out if block.dropped is None else out[block.dropped]
+    return None
 
 
 def _copy_kept(cache: ChunkCache, handle: ArrayHandle, key: str, row: int, out: npt.NDArray[Any], inner: Any) -> bool:

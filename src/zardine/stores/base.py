@@ -30,10 +30,10 @@ from zardine.stores.attempts import attempts
 from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
 from zardine.stores.locks import KeyedLock
 from zardine.stores.object_meter import RequestMeter
-from zardine.stores.open_files import EditableFile, FilePart, OpenFile
+from zardine.stores.open_files import EditableFile, FilePart, KeptFile, OpenFile
 
 if TYPE_CHECKING:
-    from zardine._kernel import NewFiles
+    from zardine._kernel import KnownFile, NewFiles
 
 
 @public("zardine.storage")
@@ -425,11 +425,19 @@ class Store(ABC):
         """The value of ``key`` as an open local file; ``None`` if the key is missing. See :attr:`gives_files`."""
         raise UnsupportedError(f"{self} does not keep values in local files")
 
-    def kept_files(self, keys: Sequence[str], *, sparing: bool = False) -> Sequence[OpenFile] | None:
+    def kept_files(self, keys: Sequence[str], *, sparing: bool = False, look: bool = True) -> Sequence[KeptFile] | None:
         """As :meth:`open_file`, by files that the store keeps open for reads to come, and which are not to be closed.
 
         ``None`` if a key is missing, or the store keeps no files. With ``sparing``, for who can do without, also if
-        others would have to be closed for one that was not asked for lately.
+        others would have to be closed for one that was not asked for lately. Without ``look``, one may have been
+        replaced or edited since it was opened: for who looks by what is ``known`` of it.
+        """
+        return None
+
+    def known_file(self, key: str, version: Version) -> KnownFile | None:
+        """Return the file of this version of ``key``, for who looks by it whether it is still that: the kernel.
+
+        ``None`` where :meth:`is_unchanged` is to be asked.
         """
         return None
 

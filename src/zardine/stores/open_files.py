@@ -18,7 +18,7 @@ from functools import cache
 from operator import attrgetter
 from threading import Condition, Lock, Thread
 from types import TracebackType
-from typing import Final, NoReturn, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from zardine.buffers import BytesLike
 from zardine.cache import Cache
@@ -26,6 +26,9 @@ from zardine.errors import ConditionFailedError
 from zardine.kernel import KERNEL
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
 from zardine.stores.local.beside import VOID_BYTES, EditRecord, RecordFile, Table, record_of
+
+if TYPE_CHECKING:
+    from zardine._kernel import KnownFile
 
 try:
     import fcntl
@@ -147,13 +150,13 @@ class OpenFile:
 class KeptFile(OpenFile):
     """A value as an open file that is kept for reads to come; closed when nobody refers to it any more."""
 
-    __slots__ = ("encoded_path", "identity")
+    __slots__ = ("identity", "known")
 
     def __init__(self, file: OpenFile) -> None:
         status = os.fstat(file.fd)
         super().__init__(file.fd, status.st_size, version_of(status), file.path)
         self.identity = _identity_of(status)
-        self.encoded_path = os.fsencode(file.path)
+        self.known = known_file(file.path, status, file.fd)
 
     def is_unedited(self) -> bool:
         """Whether no one has edited the file since it was opened, nor does so now."""
@@ -167,14 +170,18 @@ class KeptFile(OpenFile):
             close(self.fd)
 
 
-_PATH: Final = attrgetter("encoded_path")
-_IDENTITY: Final = attrgetter("identity")
+_KNOWN: Final = attrgetter("known")
+
+
+def known_file(path: str, status: os.stat_result, file: int | None = None) -> KnownFile | None:
+    """Return a file in this state, which is open as ``file``, or not, as the kernel takes it; ``None`` without it."""
+    return None if KERNEL is None else KERNEL.KnownFile(os.fsencode(path), _identity_of(status), file)
 
 
 def are_current(files: Sequence[KeptFile]) -> bool:
     """Whether the path of each means this file still, and nobody has changed that since it was opened."""
     if KERNEL is not None:
-        return bool(KERNEL.are_current(list(map(_PATH, files)), list(map(_IDENTITY, files))))
+        return bool(KERNEL.are_current(list(map(_KNOWN, files))))
     try:
         return all(_identity_of(os.stat(file.path)) == file.identity for file in files)
     except OSError:
@@ -571,6 +578,7 @@ __all__ = [
     "copy_part",
     "joined",
     "kept_files",
+    "known_file",
     "let_go_below",
     "made_room",
     "may_keep",

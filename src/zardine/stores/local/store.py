@@ -46,6 +46,7 @@ from zardine.stores.open_files import (
     copy_part,
     joined,
     kept_files,
+    known_file,
     let_go_below,
     made_room,
     may_keep,
@@ -58,7 +59,7 @@ from zardine.stores.url_text import is_file_uri, path_of_uri, uri_of_path
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from zardine._kernel import NewFiles
+    from zardine._kernel import KnownFile, NewFiles
 
 _Found = TypeVar("_Found")
 
@@ -274,7 +275,7 @@ class LocalStore(Store):
         os.close(fd)
         return None
 
-    def kept_files(self, keys: Sequence[str], *, sparing: bool = False) -> Sequence[OpenFile] | None:
+    def kept_files(self, keys: Sequence[str], *, sparing: bool = False, look: bool = True) -> Sequence[KeptFile] | None:
         if type(self).open_file is not LocalStore.open_file:  # a subclass wants to see what is opened
             return None
         base = self._base.path
@@ -284,7 +285,7 @@ class LocalStore(Store):
             if file is None:
                 break
             files.append(file)
-        if len(files) == len(keys) and are_current(files):
+        if len(files) == len(keys) and (not look or are_current(files)):
             return files
         if sparing and not may_keep([(base, key) for key in keys]):
             return None
@@ -300,6 +301,16 @@ class LocalStore(Store):
                 kept_files.put((base, key), file, 1)
             files.append(file)
         return files
+
+    def known_file(self, key: str, version: Version) -> KnownFile | None:
+        if type(self).is_unchanged is not LocalStore.is_unchanged:
+            return None
+        path = f"{self._base.path}/{key}"
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None
+        return known_file(path, status) if version_of(status) == version else None
 
     def named_files(self, keys: Sequence[str]) -> NamedFiles | None:
         if type(self).open_file is not LocalStore.open_file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from zardine.buffers import BytesLike
 from zardine.public_names import public
@@ -24,6 +24,10 @@ from zardine.stores.base import (
     check_prefix,
 )
 from zardine.stores.object_meter import RequestMeter
+from zardine.stores.open_files import KeptFile
+
+if TYPE_CHECKING:
+    from zardine._kernel import KnownFile
 
 
 @public("zardine.storage")
@@ -174,10 +178,15 @@ class WrapperStore(Store):
     def open_file(self, key: str) -> OpenFile | None:
         return self._store.open_file(self._key(key))
 
-    def kept_files(self, keys: Sequence[str], *, sparing: bool = False) -> Sequence[OpenFile] | None:
+    def kept_files(self, keys: Sequence[str], *, sparing: bool = False, look: bool = True) -> Sequence[KeptFile] | None:
         if type(self).open_file is not WrapperStore.open_file:  # a subclass wants to see what is opened
             return None
-        return self._store.kept_files([self._key(key) for key in keys], sparing=sparing)
+        return self._store.kept_files([self._key(key) for key in keys], sparing=sparing, look=look)
+
+    def known_file(self, key: str, version: Version) -> KnownFile | None:
+        if type(self).is_unchanged is not WrapperStore.is_unchanged:
+            return None
+        return self._store.known_file(self._key(key), version)
 
     def named_files(self, keys: Sequence[str]) -> NamedFiles | None:
         if type(self).open_file is not WrapperStore.open_file:

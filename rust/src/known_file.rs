@@ -1,0 +1,151 @@
+//! Files that are known from before: which file a path meant, and what that was like.
+
+use std::ffi::CString;
+use std::fs::Metadata;
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
+
+use crate::readable::{self, Readable};
+
+/// What tells a file, and a version of it, from others: inode, device, size, and the times of the last change of its
+/// content and of its status, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub inode: u64,
+    pub device: u64,
+    pub size: u64,
+    pub modified: i128,
+    pub changed: i128,
+}
+
+impl Identity {
+    fn of(status: &libc::stat) -> Self {
+        Identity {
+            inode: status.st_ino,
+            device: status.st_dev,
+            size: status.st_size as u64,
+            modified: nanoseconds(status.st_mtime, status.st_mtime_nsec),
+            changed: nanoseconds(status.st_ctime, status.st_ctime_nsec),
+        }
+    }
+
+    /// That of an open file; nothing where the number means none.
+    pub fn of_open(fd: RawFd) -> Option<Self> {
+        looked(|status| {
+            // SAFETY: `status` is borrowed mutably for the call; whatever number `fd` is, `fstat` only fails.
+            unsafe { libc::fstat(fd, status) }
+        })
+    }
+}
+
+impl From<&Metadata> for Identity {
+    fn from(status: &Metadata) -> Self {
+        Identity {
+            inode: status.ino(),
+            device: status.dev(),
+            size: status.size(),
+            modified: nanoseconds(status.mtime(), status.mtime_nsec()),
+            changed: nanoseconds(status.ctime(), status.ctime_nsec()),
+        }
+    }
+}
+
+fn nanoseconds(seconds: i64, more: i64) -> i128 {
+    i128::from(seconds) * 1_000_000_000 + i128::from(more)
+}
+
+/// A path, the file that it meant, and how that can be read, if it is open.
+pub struct KnownFile {
+    pub path: CString,
+    pub identity: Identity,
+    /// The caller keeps it open.
+    pub fd: Option<RawFd>,
+}
+
+impl KnownFile {
+    /// Whether the path means this file still, and nobody has changed that.
+    pub fn is_current(&self) -> bool {
+        let found = looked(|status| {
+            // SAFETY: the path is a string that ends in NUL, and `status` is borrowed mutably for the call.
+            unsafe { libc::stat(self.path.as_ptr(), status) }
+        });
+        found == Some(self.identity)
+    }
+
+    /// To be read as long as it is open.
+    pub fn readable(&self) -> Option<Readable<'static>> {
+        Some(Readable::File(readable::File::of_size(self.fd?, self.identity.size)))
+    }
+
+    /// Whether nobody edits the open file now. Who looks whether it is current after that knows that nobody has.
+    pub fn is_free(&self) -> bool {
+        self.fd.is_some_and(is_free)
+    }
+}
+
+/// Whether nobody has edited an open file since it was like this, nor does so now.
+pub fn is_unedited(fd: RawFd, identity: &Identity) -> bool {
+    is_free(fd) && Identity::of_open(fd) == Some(*identity)
+}
+
+/// Whether nobody edits an open file: who does has locked it.
+fn is_free(fd: RawFd) -> bool {
+    // SAFETY: no memory is involved; whatever number `fd` is, `flock` only fails.
+    if unsafe { libc::flock(fd, libc::LOCK_SH | libc::LOCK_NB) } != 0 {
+        if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock {
+            return false;
+        } // otherwise there are no locks here
+    } else {
+        // in words: closing does not unlock if a forked process has a copy
+        // SAFETY: as above.
+        unsafe { libc::flock(fd, libc::LOCK_UN) };
+    }
+    true
+}
+
+fn looked(look: impl FnOnce(&mut libc::stat) -> libc::c_int) -> Option<Identity> {
+    // SAFETY: `stat` is a structure of integers, for which zeros are valid.
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    (look(&mut status) == 0).then(|| Identity::of(&status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn changes_are_noticed() {
+        let folder = std::env::temp_dir().join(format!("zardine-known-file-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let place = folder.join("file");
+        fs::write(&place, b"some").unwrap();
+        let open = File::open(&place).unwrap();
+        let path = CString::new(place.as_os_str().as_bytes()).unwrap();
+        let known = || {
+            let identity = Identity::of_open(open.as_raw_fd()).unwrap();
+            KnownFile { path: path.clone(), identity, fd: Some(open.as_raw_fd()) }
+        };
+        let first = known();
+        let is_unedited = |file: &KnownFile| is_unedited(open.as_raw_fd(), &file.identity);
+        assert!(first.is_current() && first.is_free() && is_unedited(&first) && first.readable().is_some());
+        let writer = File::options().write(true).open(&place).unwrap();
+        writer.lock().unwrap();
+        assert!(!first.is_free() && !is_unedited(&first) && first.is_current()); // somebody is at it
+        writer.set_len(3).unwrap();
+        writer.unlock().unwrap();
+        assert!(!first.is_current() && !is_unedited(&first) && first.is_free());
+        let second = known();
+        assert!(second.is_current() && is_unedited(&second));
+        fs::write(folder.join("new"), b"new").unwrap();
+        fs::rename(folder.join("new"), &place).unwrap();
+        assert!(!second.is_current());
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(!second.is_current() && Identity::of_open(-1).is_none());
+        let closed = KnownFile { fd: None, ..second };
+        assert!(closed.readable().is_none() && !closed.is_free());
+    }
+}
