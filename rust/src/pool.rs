@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// So long, at most, is waited for those that come late: where others call all the time, some always are.
 const SETTLING: Duration = Duration::from_millis(50);
+
+/// So long a thread looks for what it waits for before it sleeps: to wake one takes longer than to decode a chunk.
+const LOOKING: Duration = Duration::from_micros(50);
 
 /// The threads of a process.
 struct Pool {
@@ -36,8 +39,11 @@ struct State {
     coming: usize,
 }
 
+#[derive(Default)]
 struct Worker {
     order: Mutex<Option<Order>>,
+    /// Whether there is an order, for who looks without the lock.
+    is_told: AtomicBool,
     given: Condvar,
     handle: Mutex<Option<JoinHandle<()>>>,
 }
@@ -54,6 +60,8 @@ struct Call {
     /// What each of them does. Only those may look at it who are counted in `inside`.
     work: *const (dyn Fn() + Sync),
     state: Mutex<Inside>,
+    /// The count of those inside, for who looks without the lock.
+    inside: AtomicUsize,
     left: Condvar,
 }
 
@@ -136,7 +144,7 @@ impl Pool {
         // SAFETY: only the lifetime changes. Nobody looks at it who is not inside, and `Over` waits for these.
         let work = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), &'static (dyn Fn() + Sync)>(work) };
         let state = Mutex::new(Inside { count: 0, is_over: false, panic: None });
-        let call = Arc::new(Call { work, state, left: Condvar::new() });
+        let call = Arc::new(Call { work, state, inside: AtomicUsize::new(0), left: Condvar::new() });
         let over = Over(&call);
         tell(&mut workers, &call);
         work();
@@ -189,7 +197,7 @@ impl Pool {
     }
 
     fn start(&'static self) -> Option<Arc<Worker>> {
-        let worker = Arc::new(Worker { order: Mutex::new(None), given: Condvar::new(), handle: Mutex::new(None) });
+        let worker = Arc::new(Worker::default());
         let own = worker.clone();
         let handle = without_signals(|| {
             thread::Builder::new().name("zardine".into()).spawn(move || {
@@ -208,9 +216,11 @@ impl Pool {
 
     /// What `worker` is told; nothing where that takes too long.
     fn wait(&self, worker: &Arc<Worker>) -> Option<Order> {
+        look_for(|| worker.is_told.load(Ordering::Acquire));
         let mut order = lock(&worker.order);
         loop {
             if let Some(order) = order.take() {
+                worker.is_told.store(false, Ordering::Release);
                 return Some(order);
             }
             let waited = worker.given.wait_timeout(order, PATIENCE);
@@ -235,6 +245,7 @@ impl Pool {
 impl Worker {
     fn give(&self, order: Order) {
         *lock(&self.order) = Some(order);
+        self.is_told.store(true, Ordering::Release);
         self.given.notify_one();
     }
 }
@@ -247,6 +258,7 @@ impl Call {
             return None;
         }
         state.count += 1;
+        self.inside.store(state.count, Ordering::Release);
         Some(Part(self))
     }
 }
@@ -263,6 +275,7 @@ impl Part<'_> {
         done();
         let mut state = lock(&call.state);
         state.count -= 1;
+        call.inside.store(state.count, Ordering::Release);
         if let Err(panic) = outcome {
             state.panic = Some(panic);
         }
@@ -279,9 +292,22 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.is_over = true;
+        if state.count > 0 {
+            drop(state); // nobody enters any more
+            look_for(|| self.0.inside.load(Ordering::Acquire) == 0);
+            state = lock(&self.0.state);
+        }
         while state.count > 0 {
             state = self.0.left.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
+    }
+}
+
+/// Look for a short time whether something `is_there`; other threads come first, if there are not enough processors.
+fn look_for(is_there: impl Fn() -> bool) {
+    let until = Instant::now() + LOOKING;
+    while !is_there() && Instant::now() < until {
+        thread::yield_now();
     }
 }
 
@@ -306,7 +332,6 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
-    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 

@@ -117,3 +117,50 @@ def test_nothing_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     cost_of(opened, (0, 0, 0), monkeypatch)
     cost = cost_of(opened, (slice(0, 32), slice(0, 32), slice(8, 32)), monkeypatch)
     assert (cost.opens, cost.nbytes) == (0 if zardine.__kernel__ else 1, 0)  # the kernel reads files that are kept open
+
+
+@pytest.mark.skipif(not zardine.__kernel__, reason="the native kernel looks itself")
+@pytest.mark.parametrize("selection", [(9, 9, 9), np.s_[3, 3, :]], ids=["in one shard", "in two"])
+def test_what_others_change_is_looked_up_once(
+    selection: Any, array: zardine.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New shards, edited ones and new documents are seen by the next read, and those after it are as cheap as ever."""
+    shard, document = tmp_path / "c" / "0" / "0" / "0", tmp_path / "zarr.json"
+    looks: list[object] = []
+    real = os.stat
+
+    def stat(*args: Any, **kwargs: Any) -> os.stat_result:
+        looks.append(args)
+        return real(*args, **kwargs)
+
+    def read() -> list[int]:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "stat", stat)
+            return np.atleast_1d(array[selection]).tolist()
+
+    def replaced(path: Path, data: bytes) -> None:
+        (tmp_path / "new").write_bytes(data)
+        os.replace(tmp_path / "new", path)
+
+    expected = read()
+    other = zardine.open_array(tmp_path, mode="r")[selection]
+    changes = [
+        lambda: replaced(shard, shard.read_bytes()),
+        lambda: os.utime(shard, ns=(1, 1)),
+        lambda: replaced(document, document.read_bytes().replace(b'"attributes"', b'"attributes" ')),
+        lambda: document.write_bytes(document.read_bytes() + b"\n"),
+    ]
+    for change in changes:
+        change()
+        assert read() == expected == np.atleast_1d(other).tolist()
+        looks.clear()
+        assert read() == expected
+        assert not looks
+    zardine.open_array(tmp_path, mode="r+")[0, 0, 0] = 5  # another handle of this process
+    assert read() == expected
+    erased = zardine.create_array(tmp_path, shape=SHAPE, chunks=CHUNK, dtype="u2", overwrite=True)
+    with pytest.raises(zardine.errors.ArrayChangedError):
+        read()
+    erased[...] = 1
+    with pytest.raises(zardine.errors.ArrayChangedError):
+        read()

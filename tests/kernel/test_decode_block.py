@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from .cases import COMPRESSORS, CRC, Format, any_format, any_output, array_base, opaque, smooth
 
-pytest.importorskip("zardine._kernel")
+KERNEL = pytest.importorskip("zardine._kernel")
 
 U2 = Format("<u2", (0,), fill=7)
 """Little-endian elements that nothing compresses."""
@@ -225,3 +226,46 @@ def test_huge_claims_take_no_memory(fd: int) -> None:
         for extent in (2**30, 2**31, 2**62, 2**63 - 1):
             first = (extent - 1, extent - 1)
             assert pipeline.decode_block(fd, 0, 8, (extent, extent), first, np.zeros((1, 1), "V1")) is not None
+
+
+def known(path: Path, fd: int | None = None) -> Any:
+    status = os.stat(path)
+    identity = status.st_ino, status.st_dev, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return KERNEL.KnownFile(os.fsencode(path), identity, fd)
+
+
+def test_a_known_file_has_to_be_what_it_was(fd: int, tmp_path: Path) -> None:
+    """Block and box: its path means it still, nobody has edited it nor does so now, and the same of the document."""
+    path, other = tmp_path / "file", tmp_path / "document"
+    other.write_text("{}")
+    pipeline, out = U2.pipeline(), np.zeros(4, "V2")
+
+    def reasons(source: Any, **asked: Any) -> set[bool]:
+        """Whether each way of reading fails."""
+        block = pipeline.decode_block(source, 0, 8, (4,), (0,), out, **asked)
+        box = pipeline.decode_box([source], [8], ((4,), (1,), (0,)), (0,), out, (8, False), 1, **asked)
+        return {block is not None, box is not None}
+
+    file, document = known(path, fd), known(other)
+    assert reasons(file, document=document, is_checked=False) == {False}
+    assert KERNEL.are_current([file, document])
+    other.write_text("[]")
+    assert reasons(file, document=document) == {True} == reasons(file, document=document, is_checked=False)
+    assert reasons(file) == {False}
+    assert not KERNEL.are_current([file, document])
+    with open(path, "r+b") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        assert reasons(file, is_checked=False) == {True}  # somebody is at it
+        assert reasons(file) == {False}
+        os.utime(writer.fileno(), ns=(5, 5))
+    assert reasons(file) == {True} == reasons(file, is_checked=False)
+    file = known(path, fd)
+    assert reasons(file, is_checked=False) == {False}
+    path.rename(tmp_path / "gone")
+    assert reasons(file) == {True}
+    path.write_bytes(bytes(8))
+    assert reasons(file) == {True} == reasons(file, document=document)
+    with pytest.raises(ValueError, match="closed"):
+        reasons(known(path))
+    with pytest.raises(ValueError, match="NUL"):
+        KERNEL.KnownFile(b"a\0b", (1, 2, 3, 4, 5))

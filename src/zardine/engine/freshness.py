@@ -213,11 +213,14 @@ def check_fresh(handle: ArrayHandle, *, writing: bool = False, written: bool = F
     _look(handle, writing=writing, written=written)
 
 
-def document_to_look_at(handle: ArrayHandle) -> KnownFile | None:
-    """Return the document, for who looks before reading whether it is still that: the kernel.
+def document_to_look_at(handle: ArrayHandle, *, look: bool) -> KnownFile | None:
+    """Return the document, for who looks whether it is still that: the kernel.
 
-    ``None`` where nobody has to. That is found out, and raised, as by :func:`check_fresh`.
+    ``None`` where nobody has to; that was found out, and raised, as by :func:`check_fresh`. So is, with ``look``, what
+    the document is now.
     """
+    if look:
+        check_fresh(handle)
     watch, store = handle.watch, handle.store
     version = watch.version
     if handle.watched and version is not None and store.has_cheap_looks and not watch.is_owned:
@@ -226,7 +229,8 @@ def document_to_look_at(handle: ArrayHandle) -> KnownFile | None:
             known = watch.known = version, store.known_file(watch.key, version)
         if known[1] is not None:
             return known[1]
-    check_fresh(handle)
+    if not look:
+        check_fresh(handle)
     return None
 
 

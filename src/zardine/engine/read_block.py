@@ -126,7 +126,7 @@ def _read_kept(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> 
         files = store.kept_files(keys, sparing=True, look=look)
         if files is None:
             return _read_named(handle, chunks, block, most)
-        document = document_to_look_at(handle)
+        document = document_to_look_at(handle, look=look)
         named = zip(keys, files, strict=True)
         indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
         if place is not None:
