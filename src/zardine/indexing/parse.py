@@ -164,7 +164,7 @@ def parse_block_of_elements(selection: object, shape: tuple[int, ...]) -> Block 
     """
     if KERNEL is not None:
         found = KERNEL.block_of_elements(selection, shape)
-        return None if found is None else Block._make(found)
+        return None if found is None else tuple.__new__(Block, found)
     items = selection if type(selection) is tuple else (selection,)
     ellipses = [at for at, item in enumerate(items) if item is ...]
     named = len(items) - len(ellipses)
