@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SETTLING: Duration = Duration::from_millis(50);
 
 /// So long a thread looks for what it waits for before it sleeps: to wake one takes longer than to decode a chunk.
-const LOOKING: Duration = Duration::from_micros(50);
+pub const LOOKING: Duration = Duration::from_micros(50);
 
 /// The threads of a process.
 struct Pool {
@@ -362,8 +362,12 @@ mod tests {
         let pool: &Pool = Box::leak(Box::new(Pool::new(0)));
         for _ in 0..500 {
             pool.call(7, 7, &|| ());
+            let until = Instant::now() + Duration::from_secs(20);
             pool.retire();
-            assert_eq!(lock(&pool.state).count, 0);
+            while lock(&pool.state).count > 0 {
+                assert!(Instant::now() < until); // one is not waited for any longer on a machine that is this busy
+                pool.retire();
+            }
         }
     }
 

@@ -1,18 +1,23 @@
 //! Threads for one call, the calling one among them.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Instant;
 
 use crate::crew::Crew;
 use crate::{Failure, Outcome, Reason, pool};
 
-/// Bytes that are worth another thread.
+/// Bytes that are worth waking another thread ...
 const THREAD_BYTES: usize = 256 * 1024;
+/// ... and telling one that is still awake.
+const AWAKE_BYTES: usize = 64 * 1024;
 /// Bytes that a thread takes on at once, at most ...
 const BATCH_BYTES: usize = 192 * 1024;
-/// ... and at least, where there are so few that all would not have something to do until the end.
+/// ... and at least, where there are so few that all would not have something to do until the end; half of it where
+/// threads are awake.
 const SMALL_BATCH_BYTES: usize = 64 * 1024;
 /// Times that a thread comes for more, then.
 const TURNS: usize = 4;
@@ -33,10 +38,15 @@ impl Batches {
     pub fn new(sizes: impl Iterator<Item = usize>, threads: usize) -> Self {
         let sizes: Vec<usize> = sizes.collect();
         let total = sizes.iter().fold(0usize, |total, &size| total.saturating_add(size));
-        let (sharing, most) = (threads.min(total.div_ceil(THREAD_BYTES)).max(1), threads);
+        let are_awake = threads > 1 && total > AWAKE_BYTES && total / THREAD_BYTES < threads && was_just_here();
+        let (worth, smallest) = match are_awake {
+            true => (AWAKE_BYTES, SMALL_BATCH_BYTES / 2),
+            false => (THREAD_BYTES, SMALL_BATCH_BYTES),
+        };
+        let (sharing, most) = (threads.min(total.div_ceil(worth)).max(1), threads);
         let enough = match sharing {
             1 => BATCH_BYTES,
-            _ => (total / (sharing * TURNS)).clamp(SMALL_BATCH_BYTES, BATCH_BYTES),
+            _ => (total / (sharing * TURNS)).clamp(smallest, BATCH_BYTES),
         };
         let (mut bounds, mut size) = (vec![0], 0usize);
         for (number, each) in sizes.iter().enumerate() {
@@ -110,8 +120,19 @@ impl Batches {
             states.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(state);
         };
         pool::together(self.threads - 1, self.most.saturating_sub(1), &one);
+        LAST.set(Some(Instant::now()));
         states.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+}
+
+thread_local! {
+    /// When this thread's last call ended.
+    static LAST: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Whether the calls of this thread follow each other so fast that others are still looking for work after the last one.
+fn was_just_here() -> bool {
+    LAST.get().is_some_and(|end| end.elapsed() < pool::LOOKING)
 }
 
 /// Where batches go that are written one after the other, each as soon as the length of all before it is known.
