@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +56,20 @@ def test_paths_that_are_not_quite_right(run: Any, tmp_path: Path) -> None:
         result = run(*words)
         assert result.exit_code == 1, result.output
         assert said in result.stderr, result.stderr
+
+
+def test_addresses_of_web_servers_where_nothing_is(run: Any, tmp_path: Path) -> None:
+    zardine.create_array(tmp_path / "a.zarr", data=[1, 2])
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        assert run("info", f"{address}/a.zarr").exit_code == 0
+        for command, path in (("info", "a.zarr/zarr.json"), ("tree", ""), ("verify", "nothing.zarr")):
+            result = run(command, f"{address}/{path}")
+            assert result.exit_code == 1
+            assert "; a web server does not tell what it has: give the address of an array or group" in result.stderr
+        server.shutdown()
 
 
 def test_a_node_that_is_not_there(run: Any, hierarchy: Path) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zardine.cli.errors import arguments
 
@@ -64,6 +64,8 @@ def missing(path: str) -> Iterator[None]:
         text = str(error).replace(": see open_array", "")
         raise type(error)(text.replace(": see open_group", f"; 'zardine tree {path}' shows its arrays")) from None
     except (NodeNotFoundError, StoreError) as error:
+        if isinstance(error, NodeNotFoundError) and path.lower().startswith(("http://", "https://")):
+            raise NodeNotFoundError(f"{error}; {_OF_WEB}") from None
         if "://" in path or path.lower().startswith("file:/"):
             raise
         there = os.path.exists(path)
@@ -73,6 +75,12 @@ def missing(path: str) -> Iterator[None]:
         if not hint:
             raise
         raise type(error)(f"{error}{hint}") from None
+
+
+_OF_WEB: Final = (
+    "a web server does not tell what it has: give the address of an array or group itself, without the name of its "
+    "document"
+)
 
 
 def _alike(path: str) -> str:
