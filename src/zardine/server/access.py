@@ -83,7 +83,7 @@ class Access:
             await respond(
                 answer,
                 404,
-                "not found: the address lacks its token, or has another one; use all of the address that zardine printed",
+                "not found: the address lacks its token, or has another; use all of the address that zardine printed",
             )
         elif origin is not None and not allowed and not _is_own(origin, host):
             await respond(answer, 403, f"pages of {origin} may not read this: --cors {origin} lets them")
