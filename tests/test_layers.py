@@ -22,7 +22,7 @@ FLOORS = (
     ("tools",),
     ("sources",),
     ("jobs",),
-    ("__init__", "abc", "api", "dtype", "registry", "storage", "testing"),
+    ("__init__", "abc", "api", "dtype", "experimental", "registry", "storage", "testing"),
     ("nodes",),
     ("creation",),
     ("hierarchy",),

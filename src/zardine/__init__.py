@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from zardine.api.create import ones as ones
     from zardine.api.create import zeros as zeros
     from zardine.api.debug_info import print_debug_info as print_debug_info
+    from zardine.api.log_messages import set_format as set_format
+    from zardine.api.log_messages import set_log_level as set_log_level
     from zardine.api.open import group as group
     from zardine.api.open import open as open
     from zardine.api.open import open_array as open_array
@@ -102,6 +104,7 @@ _exports = Exports(
         "nodes.create_like": ("empty_like", "full_like", "ones_like", "zeros_like"),
         "api.debug_info": ("print_debug_info",),
         "engine.array_config": ("ArrayConfig",),
+        "api.log_messages": ("set_format", "set_log_level"),
         "nodes.group": ("Group", "create_group", "create_hierarchy"),
         "kernel": ("__kernel__",),
         "metadata": ("ArrayMetadata", "GroupMetadata"),

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from zardine.data_types import DataType, data_type_for, register_data_type
+from zardine.errors import MetadataError, Problem
+from zardine.json_document import Problems
+from zardine.metadata.v2_codecs import Storage, to_codecs
+from zardine.metadata.v2_dtypes import parse_dtype as parse_name_in_v2
 
 if TYPE_CHECKING:
     from zardine.creation.options import DTypeLike
@@ -25,6 +31,25 @@ class _Kind(type):
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, DataType) and instance.name in cls.names
+
+    def from_native_dtype(cls, dtype: np.dtype[Any]) -> DataType:
+        """Return the data type of this kind for a NumPy dtype.
+
+        Raises ``DataTypeValidationError`` (a ``ValueError``) if that is of another kind.
+        """
+        return cls._of_this_kind(data_type_for(dtype), dtype)
+
+    def from_json(cls, data: Any, *, zarr_format: int) -> DataType:
+        """Return the data type of this kind for what :meth:`ZDType.to_json` gives in that version of Zarr.
+
+        Raises ``DataTypeValidationError`` (a ``ValueError``) if it is of another kind, or none at all.
+        """
+        return cls._of_this_kind(parse_dtype(data, zarr_format=zarr_format), data)
+
+    def _of_this_kind(cls, found: DataType, given: object) -> DataType:
+        if isinstance(found, cls):
+            return found
+        raise MetadataError(f"{given!r} is no {cls.__name__}", [Problem("data_type", f"it is {found.name}")])
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         return subclass is cls
@@ -198,8 +223,26 @@ Structured = Struct
 
 
 def parse_dtype(dtype_spec: DTypeLike, *, zarr_format: int = 3) -> DataType:
-    """Return the data type for whatever ``dtype=`` takes."""
+    """Return the data type for whatever ``dtype=`` takes, or for the JSON of one in that version of Zarr.
+
+    The JSON of v2 is that of :meth:`ZDType.to_json`: ``{"name": "|O", "object_codec_id": "vlen-utf8"}``. Raises
+    ``TypeError`` and ``MetadataError`` as where an array is created.
+    """
+    if zarr_format == 2 and isinstance(dtype_spec, Mapping) and "object_codec_id" in dtype_spec:
+        spec: Mapping[str, Any] = dtype_spec
+        return _of_v2(spec.get("name"), spec["object_codec_id"])
     return data_type_for(dtype_spec)
+
+
+def _of_v2(name: Any, object_codec: Any) -> DataType:
+    filters = () if object_codec is None else ({"id": object_codec},)
+    problems = Problems()
+    dtype = parse_name_in_v2(name, "name", problems)
+    if dtype is not None and dtype.kind == "O" and object_codec is None:
+        problems.add("object_codec_id", 'objects ("|O") need one, such as "vlen-utf8"')
+    problems.raise_if_any(f"{name!r} is not a data type of Zarr v2")
+    assert dtype is not None
+    return to_codecs(Storage(dtype, "C", filters, None))[0]
 
 
 def _time(name: str, unit: str, scale_factor: int) -> DataType:

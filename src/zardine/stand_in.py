@@ -12,7 +12,13 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-_INSIDE = {"zarr.core": None, "zarr.core.dtype": "zardine.dtype", "zarr.core.sync": "zardine.waiting"}
+_INSIDE = {
+    "zarr.core": None,
+    "zarr.core.buffer": "zardine.buffers",
+    "zarr.core.chunk_key_encodings": "zardine.chunk_keys",
+    "zarr.core.dtype": "zardine.dtype",
+    "zarr.core.sync": "zardine.waiting",
+}
 """What other packages import from the inside of zarr-python, and where it is here; ``None``: nothing but these."""
 
 _PUBLIC = {

@@ -24,4 +24,11 @@ def sync(value: Awaitable[T] | T, loop: object = None, timeout: float | None = N
     return found
 
 
-__all__ = ["sync"]
+class SyncMixin:
+    """:func:`sync` as a method, as programs take it from zarr-python."""
+
+    def _sync(self, value: Awaitable[T] | T) -> T:
+        return sync(value)
+
+
+__all__ = ["SyncMixin", "sync"]

@@ -287,7 +287,18 @@ from zarr.codecs import BytesCodec
 from zarr.codecs.bytes_codec import BytesCodec as Deep
 from zarr.errors import ContainsArrayError
 from zarr.core.dtype import VariableLengthUTF8
-from zarr.core.sync import sync
+from zarr.core.sync import SyncMixin, sync
+from zarr.core.chunk_key_encodings import DefaultChunkKeyEncoding, V2ChunkKeyEncoding
+from zarr.core.buffer import default_buffer_prototype
+from zarr.experimental.cache_store import CacheStore
+assert CacheStore is __import__("zardine.experimental.cache_store").experimental.cache_store.CacheStore
+assert default_buffer_prototype() is None and SyncMixin()._sync(5) == 5
+slashes = V2ChunkKeyEncoding(separator="/").to_dict()
+assert slashes == {"name": "v2", "configuration": {"separator": "/"}}
+for format in (2, 3):
+    kept = {}
+    zarr.create_array(kept, data=[[1]], chunk_key_encoding=slashes, zarr_format=format)
+    assert "0/0" in kept
 from zarr.core.group import Group, GroupMetadata
 from zarr.core.array import Array, AsyncArray
 from zarr.core.config import config
@@ -318,6 +329,19 @@ for name in ("zarr.core.indexing", "zarr.nothing", "zarr.core"):
 del sys.modules["zarr"]
 assert zardine.__version__ == "0.1.0"
 """
+
+
+def test_groups_make_arrays_with_the_separator_of_v2() -> None:
+    for make, options in (("zeros", {}), ("ones", {}), ("empty", {}), ("full", {"fill_value": 3})):
+        kept: dict[str, Any] = {}
+        older = zardine.create_group(kept, zarr_format=2)
+        made = getattr(older, make)(name="a", shape=(2, 2), dimension_separator="/", **options)
+        made[:] = 5
+        assert "a/0/0" in kept
+        with pytest.raises(ValueError, match="belongs to Zarr v2"):
+            getattr(zardine.create_group({}), make)(name="a", shape=2, dimension_separator="/", **options)
+        with pytest.raises(ValueError, match="not both"):
+            older.zeros(name="b", shape=2, dimension_separator="/", chunk_key_encoding=("v2", "."))
 
 
 def test_standing_in_for_zarr() -> None:

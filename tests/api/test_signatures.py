@@ -97,7 +97,7 @@ def test_options_that_are_handed_on_are_those_of_the_function_that_gets_them() -
     for kind, function in (
         (options.GroupArrayOptions, zardine.Group.create_array),
         (options.RequiredOptions, zardine.create_array),
-        (options.FilledOptions, zardine.Group.create_array),
+        (options.FilledOptions, zardine.create),
         (options.LikeInGroupOptions, zardine.create_array),
         (options.CopyOptions, zardine.from_array),
         (options.CreateAnywhereOptions, zardine.create),

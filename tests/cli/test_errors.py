@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import errno
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+import zardine
 import zardine.cli.paths
 from zardine.cli.errors import REPORT, Settings, arguments, exit_code_of
 from zardine.errors import CorruptionError, ZarrUserWarning
@@ -27,6 +31,45 @@ def test_paths_without_a_node(run: Any, tmp_path: Path, command: str) -> None:
             result = run(command, path, *option)
             assert (result.exit_code, result.stdout) == (1, "")
             assert result.stderr.startswith(said)
+
+
+def test_paths_that_are_not_quite_right(run: Any, tmp_path: Path) -> None:
+    group = zardine.create_group(tmp_path / "g.zarr")
+    group.create_array("first", data=[[1, 2]])
+    zardine.create_array(tmp_path / "a.zarr", data=[1, 2])
+    place = str(tmp_path)
+    for words, said in {
+        ("info", f"{place}/g.zar"): f"'{place}/g.zar' does not exist; did you mean '{place}/g.zarr'?",
+        ("verify", f"{place}/g.zarr/fisrt/"): f"does not exist; did you mean '{place}/g.zarr/first'?",
+        ("info", f"{place}/nothing/like/it"): f"'{place}/nothing/like/it' does not exist\n",
+        (
+            "info",
+            f"{place}/a.zarr/zarr.json",
+        ): f"; it is a part of what is stored at '{place}/a.zarr'",
+        ("info", f"{place}/g.zarr/first/c"): f"; it is a part of what is stored at '{place}/g.zarr/first'",
+        ("reshard", f"{place}/g.zarr", "--shards", "4"): f"g.zarr; 'zardine tree {place}/g.zarr' shows its arrays\n",
+        ("advise", f"{place}/g.zarr"): f"g.zarr; 'zardine tree {place}/g.zarr' shows its arrays\n",
+        ("vectors", "info", f"{place}/a.zarr"): f"an array, not a group, is stored at file://{place}/a.zarr\n",
+        ("convert", f"{place}/a.zarr", f"{place}/g.zarr"): "; --overwrite erases all of it\n",
+        ("rechunk", f"{place}/a.zarr", f"{place}/g.zarr/first", "--chunks", "1"): "such as --target-path name within",
+    }.items():
+        result = run(*words)
+        assert result.exit_code == 1, result.output
+        assert said in result.stderr, result.stderr
+
+
+def test_addresses_of_web_servers_where_nothing_is(run: Any, tmp_path: Path) -> None:
+    zardine.create_array(tmp_path / "a.zarr", data=[1, 2])
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        assert run("info", f"{address}/a.zarr").exit_code == 0
+        for command, path in (("info", "a.zarr/zarr.json"), ("tree", ""), ("verify", "nothing.zarr")):
+            result = run(command, f"{address}/{path}")
+            assert result.exit_code == 1
+            assert "; a web server does not tell what it has: give the address of an array or group" in result.stderr
+        server.shutdown()
 
 
 def test_a_node_that_is_not_there(run: Any, hierarchy: Path) -> None:

@@ -16,6 +16,9 @@ NEEDED = {
     "dask": ("dask",),
     "anndata": ("anndata", "zarr"),
     "ome_zarr": ("ome_zarr", "dask"),
+    "bioio": ("bioio_ome_zarr",),
+    "napari": ("napari_ome_zarr",),
+    "spatialdata": ("spatialdata",),
 }
 """Packages without which a program cannot run; anndata asks for the version of the installed zarr-python."""
 

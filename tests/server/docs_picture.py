@@ -45,7 +45,6 @@ def shoot(chromium: Any, store: Path, target: Path) -> None:
         page = chromium.new_page(viewport=SIZE, color_scheme="light")
         page.goto(f"{shown.url}#name=weather.zarr&path=wind/speed&at=9,0,0&stored=1")
         page.wait_for_selector("#picture[data-finished=true]")
-        page.click("#tree >> text=wind")
         page.wait_for_selector("#tree >> text=quality")
         page.click("#tree >> text=speed")
         page.wait_for_selector("#picture[data-finished=true]")

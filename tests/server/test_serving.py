@@ -127,7 +127,9 @@ def test_who_is_let_in(server: Any) -> None:
     for path in ("", "data/a.zarr/zarr.json", f"{server.token}x/", f"{server.token[:-1]}/", "é/"):
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
         connection.request("GET", "/" + urllib.request.quote(path))
-        assert connection.getresponse().status == 404
+        response = connection.getresponse()
+        assert response.status == 404
+        assert b"use all of the address that zardine printed" in response.read()
     assert ask(server, "data/a.zarr/zarr.json", Host="evil.example")[0] == 421
     assert ask(server, "data/a.zarr/zarr.json", Host=f"localhost:{server.port}")[0] == 200
     assert ask(server, "data/a.zarr/zarr.json", Host=f"[::1]:{server.port}")[0] == 200

@@ -343,6 +343,25 @@ def test_levels_and_channels(see: Any, tmp_path: Path) -> None:
     assert (page.elements((20, 30))[..., 3] == 255).all()
 
 
+def test_a_node_far_down_and_one_that_is_not_there(see: Any, tmp_path: Path) -> None:
+    group = zardine.create_group(tmp_path / "a.zarr")
+    deep = group.create_group("one/two")
+    deep.create_array("words", data=np.array([["a", "bc"]]))
+    deep.create_array("alone", data=np.array(5.5))
+    page = see(tmp_path / "a.zarr", "one/two/words")
+    marked = page.page.locator("#tree [aria-current=true]")
+    marked.wait_for()
+    assert marked.inner_text().startswith("words")
+    assert "float64, 8 B" in page.text("#tree")
+    assert page.text("#chunk") == ""  # there is no picture to click into
+    page.open("one/two/alone")
+    page.page.goto(f"{page.server.url}view/#name={page.server.names[0]}&path=one/three")
+    page.page.wait_for_selector("#main .error")
+    assert page.text("#main") == "there is no array or group 'one/three' here"
+    assert [each for each in page.faults if "404" not in each] == []
+    page.faults.clear()
+
+
 def test_addresses_that_make_no_sense(see: Any, tmp_path: Path) -> None:
     """What they say beyond the array is passed over: something is seen, and no question is refused."""
     values = np.arange(48).reshape(2, 4, 6)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.errors import ReadOnlyError, StoreError, TornShardWarning
+from zardine.errors import ReadOnlyError, StoreError, TornShardWarning, UnsupportedError
 from zardine.storage import CountingStore, LocalStore, MemoryStore, ZipStore
 from zardine.stores.zip import directory as zip_directory
 from zardine.testing.store import StoreConformance
@@ -271,3 +271,47 @@ def test_versions_are_those_of_the_entries(tmp_path):
     versions = [store.set("k", value) for value in (b"1", b"2", b"2", b"1")]
     assert len(set(versions)) == 4
     assert all(a != b for a, b in pairwise(versions))
+
+
+def test_an_archive_in_an_open_file(tmp_path):
+    path = tmp_path / "a.zip"
+    with ZipStore(path) as store:
+        create(store)
+    with path.open("rb") as file:
+        for opened in (file, io.BytesIO(path.read_bytes()), fsspec_file(path)):
+            store = ZipStore(opened)
+            assert store.read_only
+            assert sorted(store.list_prefix("")) == sorted(ZipStore(path).list_prefix(""))
+            found = zardine.open_array(store, mode="r")
+            np.testing.assert_array_equal(found[:], VALUES)
+            assert found[1, 1] == VALUES[1, 1]
+            with pytest.raises(ReadOnlyError, match="written to local files only"):
+                store.set("k", b"")
+            with pytest.raises(TypeError, match="its file is open in this one"):
+                pickle.dumps(store)
+
+
+def test_open_files_that_hold_no_archive_or_lose_it(tmp_path):
+    path = tmp_path / "a.zip"
+    with ZipStore(path) as store:
+        create(store)
+    late = ZipStore(opened := io.BytesIO(path.read_bytes()))
+    opened.close()
+    with pytest.raises(StoreError, match=r"cannot read the zip archive in .*closed"):
+        late.read("zarr.json")
+    with pytest.raises(StoreError, match=r"cannot read a zip archive from .*closed"):
+        ZipStore(opened)
+    with pytest.raises(UnsupportedError, match="by their path"):
+        ZipStore(io.BytesIO(), mode="w")
+    with pytest.raises(StoreError, match="is not a zip archive"):
+        ZipStore(io.BytesIO(b"nothing of the kind"))
+    with path.open(encoding="latin-1") as text, pytest.raises(TypeError, match="open it in binary mode"):
+        ZipStore(text)
+    torn = ZipStore(opened := io.BytesIO(path.read_bytes()))
+    opened.truncate(100)
+    with pytest.raises(StoreError, match="cut short"):
+        [torn.read(key) for key in torn.list_prefix("")]
+
+
+def fsspec_file(path):
+    return pytest.importorskip("fsspec").open(f"file://{path}", "rb").open()

@@ -41,6 +41,10 @@ class ChunkKeyEncoding(ABC):
         """The ``chunk_key_encoding`` member."""
         return Extension(self.name, self.configuration())
 
+    def to_dict(self) -> dict[str, JSON]:
+        """Return the ``chunk_key_encoding`` member as JSON, by zarr-python's name."""
+        return {"name": self.name, "configuration": self.configuration()}
+
 
 @dataclass(frozen=True)
 class _Separated(ChunkKeyEncoding):

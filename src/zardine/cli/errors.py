@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -98,8 +99,17 @@ def error_text(error: BaseException) -> str:
     elif isinstance(error, MemoryError) and not str(error):
         text = "there is not enough memory"
     else:
-        text = str(error) or type(error).__name__
+        text = _OPTIONS.sub(lambda found: _AS_OPTIONS[found[0]], str(error)) or type(error).__name__
     return clean_lines(text)
+
+
+_AS_OPTIONS: Final = {
+    "overwrite=True or mode='w'": "--overwrite",
+    "overwrite=True": "--overwrite",
+    "target_path='name'": "--target-path name",
+}
+"""Arguments of Python that errors of the library name, as options of commands."""
+_OPTIONS: Final = re.compile("|".join(map(re.escape, _AS_OPTIONS)))
 
 
 def clean_lines(text: str) -> str:

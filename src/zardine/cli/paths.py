@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
 
 from zardine.cli.errors import arguments
 
@@ -51,12 +52,63 @@ def store_at(path: str, storage_options: Mapping[str, Any], mode: Mode = "r", *,
 
 @contextmanager
 def missing(path: str) -> Iterator[None]:
-    """Say that nothing at all is there, if so, where the block finds no node at ``path``, which is often mistyped."""
-    from zardine.errors import NodeNotFoundError
+    """Say what is meant instead, where the block finds no node at ``path``, or one of the other kind.
+
+    Paths are often mistyped, or name a chunk or a document, or a group where an array is needed.
+    """
+    from zardine.errors import ContainsArrayError, ContainsGroupError, NodeNotFoundError, StoreError
 
     try:
         yield
-    except NodeNotFoundError:
-        if "://" not in path and not path.lower().startswith("file:/") and not os.path.exists(path):
-            raise NodeNotFoundError(f"{path!r} does not exist") from None
-        raise
+    except (ContainsGroupError, ContainsArrayError) as error:
+        text = str(error).replace(": see open_array", "")
+        raise type(error)(text.replace(": see open_group", f"; 'zardine tree {path}' shows its arrays")) from None
+    except (NodeNotFoundError, StoreError) as error:
+        if isinstance(error, NodeNotFoundError) and path.lower().startswith(("http://", "https://")):
+            raise NodeNotFoundError(f"{error}; {_OF_WEB}") from None
+        if "://" in path or path.lower().startswith("file:/"):
+            raise
+        there = os.path.exists(path)
+        if not there and isinstance(error, NodeNotFoundError):
+            raise NodeNotFoundError(f"{path!r} does not exist{_alike(path)}") from None
+        hint = _around(path) if there else ""
+        if not hint:
+            raise
+        raise type(error)(f"{error}{hint}") from None
+
+
+_OF_WEB: Final = (
+    "a web server does not tell what it has: give the address of an array or group itself, without the name of its "
+    "document"
+)
+
+
+def _alike(path: str) -> str:
+    """Return which name beside a mistyped one may be meant; empty if none is like it."""
+    folder, name = os.path.split(path.rstrip("/"))
+    meant = get_close_matches(name, _names(folder or "."), n=1)
+    return f"; did you mean {os.path.join(folder, meant[0])!r}?" if meant else ""
+
+
+def _around(path: str) -> str:
+    """Return of a path that lies in a node, such as that of a chunk, in which one; empty if it lies in none."""
+    above = os.path.dirname(path.rstrip("/"))
+    while above and above != os.path.dirname(above):
+        if _is_node(above):
+            return f"; it is a part of what is stored at {above!r}"
+        above = os.path.dirname(above)
+    return ""
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _is_node(folder: str) -> bool:
+    from zardine.metadata.formats import main_names
+
+    names = (name for version in (3, 2) for name in main_names(version))  # ``meta`` of v1 is a name of many files
+    return any(os.path.isfile(os.path.join(folder, name)) for name in names)

@@ -13,10 +13,11 @@ from zardine.buffers import BytesLike
 from zardine.codecs.base import ArrayBytesCodec, BytesBytesCodec, ChunkSpec, SizeLimit
 from zardine.codecs.bounds import compressed_limit
 from zardine.codecs.v2_steps import Step, as_bytes, find_step, sizes_of
+from zardine.data_types.v2_names import dtype_to_json
 from zardine.errors import ChunkDecodeError, DataError, EncodeError
 from zardine.json_document import JSON, Problems
 from zardine.metadata.v2_codecs import COMPRESSOR, FILTERS
-from zardine.metadata.v2_dtypes import dtype_to_json, parse_dtype
+from zardine.metadata.v2_dtypes import parse_dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,8 @@ from zardine.codecs.registry import codec_from
 from zardine.creation.chunk_shapes import choose_grid
 from zardine.creation.options import is_word
 from zardine.data_types import DataType, data_type_for
+from zardine.data_types.v2_fill_values import fill_to_json
+from zardine.data_types.v2_names import dtype_to_json, has_name
 from zardine.json_document import JSON, Extension, Problems
 from zardine.metadata import v1
 from zardine.metadata.attributes import attributes_to_json
@@ -20,11 +22,8 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import parse_words_of_v2
 from zardine.metadata.numcodecs_objects import build_codec
 from zardine.metadata.v2_codecs import Storage, from_codecs, to_codecs
-from zardine.metadata.v2_dtypes import dtype_to_json
-from zardine.metadata.v2_fill_values import fill_to_json
 from zardine.settings import config
 
-_OBJECT_CODECS = {"string": "vlen-utf8", "bytes": "vlen-bytes"}
 DEFAULT_COMPRESSORS: Final[Mapping[int, Mapping[str, JSON]]] = {
     2: {"id": "zstd", "level": 0},
     1: {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1},
@@ -135,7 +134,7 @@ def _stored_dtype(dtype: Any, filters: list[Mapping[str, JSON]]) -> tuple[np.dty
         stored = np.dtype(object)
     else:
         data_type = data_type_for(dtype)
-        name = _OBJECT_CODECS.get(data_type.name)
+        name = data_type.object_codec
         if name is not None:
             filters = filters if filters and filters[0]["id"] in (name, "categorize") else [{"id": name}, *filters]
             return np.dtype(object), filters
@@ -143,16 +142,9 @@ def _stored_dtype(dtype: Any, filters: list[Mapping[str, JSON]]) -> tuple[np.dty
             stored = np.dtype(dtype)
         except TypeError:
             stored = data_type.dtype
-        if any(kind.type.__module__.partition(".")[0] != "numpy" for kind in _elements(stored)):
+        if not has_name(stored):
             raise ValueError(f"Zarr v2 has no data type {data_type.name}; use zarr_format=3")
     return stored, filters
-
-
-def _elements(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
-    """Return a dtype, or those of its fields."""
-    if dtype.fields is None:
-        return [dtype.base]
-    return [element for field in dtype.fields.values() for element in _elements(field[0])]
 
 
 def _fill(data_type: DataType, stored: np.dtype[Any], value: Any, is_given: bool) -> JSON:

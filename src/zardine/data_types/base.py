@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.data_types.v2_fill_values import fill_to_json as fill_to_json_of_v2
+from zardine.data_types.v2_fill_values import parse_fill as parse_fill_of_v2
+from zardine.data_types.v2_names import dtype_to_json, has_name
 from zardine.json_document import JSON, Problems
 
 
@@ -56,9 +59,32 @@ class DataType(ABC):
         """Whether the ``bytes`` codec has to be told a byte order for this type."""
         return any(size > 1 for size, _ in self.words)
 
-    @abstractmethod
-    def to_json(self) -> JSON:
-        """The ``data_type`` member: a plain name where there are no parameters, else an object."""
+    object_codec: str | None = None
+    """The codec that makes bytes of elements in Zarr v2, which stores them as objects; ``None`` for all others."""
+
+    of_v2_only: bool = False
+    """Whether no document of Zarr v3 can name the type."""
+
+    def to_json(self, zarr_format: int = 3) -> JSON:
+        """Return the ``data_type`` member of Zarr v3: a plain name where there are no parameters, else an object.
+
+        ``zarr_format=2``: as zarr-python's data types, an object with the member ``dtype`` of Zarr v2 as ``name``, in
+        little-endian byte order, and ``object_codec_id``. Raises ``TypeError`` for a type that this version lacks.
+        """
+        if zarr_format == 3:
+            return self._to_json()
+        self._check_v2(zarr_format)
+        return {"name": dtype_to_json(self._stored_in_v2()), "object_codec_id": self.object_codec}
+
+    def _to_json(self) -> JSON:
+        """The form of v3."""
+        return self.name
+
+    def _check_v2(self, zarr_format: int) -> None:
+        if zarr_format != 2:
+            raise ValueError(f"zarr_format must be 2 or 3, not {zarr_format!r}")
+        if not has_name(self.dtype):
+            raise TypeError(f"Zarr v2 has no data type {self.name}: it has NumPy's own")
 
     @abstractmethod
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:
@@ -104,6 +130,28 @@ class DataType(ABC):
     def cast_scalar(self, data: object) -> Any:
         """Return ``data`` as a scalar of this type; raises as :meth:`cast_fill`."""
         return self.cast_fill(data)[()]
+
+    def to_json_scalar(self, data: object, *, zarr_format: int) -> JSON:
+        """Return ``data`` as a fill value in a document of Zarr v2 or v3; raises as :meth:`cast_fill`."""
+        if zarr_format == 3:
+            return self.fill_to_json(self.cast_fill(data))
+        self._check_v2(zarr_format)
+        return fill_to_json_of_v2(self.cast_fill(data), self, self._stored_in_v2())
+
+    def from_json_scalar(self, data: JSON, *, zarr_format: int) -> Any:
+        """Return the fill value that a document of Zarr v2 or v3 holds as a scalar; ``MetadataError`` if it is none."""
+        problems = Problems()
+        if zarr_format == 3:
+            fill = self.parse_fill(data, "fill_value", problems)
+        else:
+            self._check_v2(zarr_format)
+            fill = parse_fill_of_v2(data, self, self._stored_in_v2(), "fill_value", problems)
+        problems.raise_if_any(f"{data!r} is no fill value of {self.name}")
+        assert fill is not None
+        return fill[()]
+
+    def _stored_in_v2(self) -> np.dtype[Any]:
+        return np.dtype(object) if self.object_codec else self.dtype.newbyteorder("<")
 
     def __eq__(self, other: object) -> bool:
         if self is other:

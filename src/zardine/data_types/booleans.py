@@ -20,9 +20,6 @@ class Bool(DataType):
     words = ((1, 1),)
     bits = 1
 
-    def to_json(self) -> JSON:
-        return self.name
-
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:
         if not isinstance(value, bool):
             problems.expected(place, "true or false", value)

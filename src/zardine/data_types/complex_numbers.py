@@ -33,9 +33,6 @@ class Complex(DataType):
         self.words = ((size, 2),)
         self.bits = component.bits
 
-    def to_json(self) -> JSON:
-        return self.name
-
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:
         if not isinstance(value, (list, tuple)) or len(value) != 2:
             problems.expected(place, f"an array of two numbers, real and imaginary part, for {self.name}", value)

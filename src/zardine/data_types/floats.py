@@ -39,9 +39,6 @@ class Float(DataType):
         self._saturates_at = beyond if math.isfinite(beyond) else math.inf
         self._lowest = float(np.zeros((), dtype)[()])  # not 0 in a format without zero, where all bits 0 mean 2**-127
 
-    def to_json(self) -> JSON:
-        return self.name
-
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:
         result, message = self._from_json(value)
         if result is None:

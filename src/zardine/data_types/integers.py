@@ -26,9 +26,6 @@ class Integer(DataType):
         self._narrow = bits < 8
         self._extends_sign = self._narrow and signed and int(np.array(-1).astype(dtype).view(np.uint8)) == 255
 
-    def to_json(self) -> JSON:
-        return self.name
-
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:
         if not is_integer(value) or not self.low <= value <= self.high:
             problems.expected(place, f"an integer from {self.low} to {self.high} for {self.name}", value)

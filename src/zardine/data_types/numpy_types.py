@@ -20,12 +20,13 @@ class NumpyType(DataType):
     """Any NumPy type of a fixed size, in native byte order and packed."""
 
     name = "numpy"
+    of_v2_only = True
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self.words = _join(_words(dtype))
 
-    def to_json(self) -> JSON:
+    def _to_json(self) -> JSON:
         return {"name": self.name, "configuration": {"dtype": _describe(self.dtype)}}
 
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:
@@ -49,10 +50,8 @@ class AnyObject(DataType):
     """Python objects, as an object codec of Zarr v2 stores them; in memory ``object``."""
 
     name = "object"
+    of_v2_only = True
     dtype = np.dtype(object)
-
-    def to_json(self) -> JSON:
-        return self.name
 
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:
         return self.cast_fill(value)

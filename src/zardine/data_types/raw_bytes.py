@@ -28,7 +28,7 @@ class RawBytes(DataType):
         self.words = ((1, length),)
         self._core_name = core_name
 
-    def to_json(self) -> JSON:
+    def _to_json(self) -> JSON:
         if self._core_name:
             return self.name
         return {"name": self.name, "configuration": {"length_bytes": self.length}}
@@ -69,7 +69,7 @@ class NullTerminatedBytes(DataType):
         self.dtype = np.dtype(f"S{length}")
         self.words = ((1, length),)
 
-    def to_json(self) -> JSON:
+    def _to_json(self) -> JSON:
         return {"name": self.name, "configuration": {"length_bytes": self.length}}
 
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:

@@ -18,12 +18,10 @@ class String(DataType):
     """Unicode text of any length; in memory ``StringDType``. Registry: ``string``."""
 
     dtype = np.dtypes.StringDType()
+    object_codec = "vlen-utf8"
 
     def __init__(self, name: str = "string") -> None:
         self.name = name
-
-    def to_json(self) -> JSON:
-        return self.name
 
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:
         if not isinstance(value, str):
@@ -64,7 +62,7 @@ class FixedLengthUtf32(DataType):
         self.dtype = np.dtype(f"U{length}")
         self.words = ((4, length),)
 
-    def to_json(self) -> JSON:
+    def _to_json(self) -> JSON:
         return {"name": self.name, "configuration": {"length_bytes": 4 * self.length}}
 
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:

@@ -32,7 +32,7 @@ class Struct(DataType):
         self.words = join_words(data_type for _, data_type in fields)
         self._repairable = tuple((name, data_type) for name, data_type in fields if _can_repair(data_type))
 
-    def to_json(self) -> JSON:
+    def _to_json(self) -> JSON:
         if self.legacy:
             fields: list[JSON] = [[name, data_type.to_json()] for name, data_type in self.fields]
         else:

@@ -33,7 +33,7 @@ class Time(DataType):
         self.dtype = np.dtype(f"{kind}[{scale_factor}{self.unit}]")
         self.words = ((8, 1),)
 
-    def to_json(self) -> JSON:
+    def _to_json(self) -> JSON:
         return {"name": self.name, "configuration": {"unit": self.unit, "scale_factor": self.scale_factor}}
 
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:

@@ -17,12 +17,10 @@ class VariableBytes(DataType):
     """Byte strings of any length; in memory ``object``. Registry: ``bytes``; zarr-python: ``variable_length_bytes``."""
 
     dtype = np.dtype(object)
+    object_codec = "vlen-bytes"
 
     def __init__(self, name: str = "bytes") -> None:
         self.name = name
-
-    def to_json(self) -> JSON:
-        return self.name
 
     def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:
         data = parse_bytes(value, place, problems)

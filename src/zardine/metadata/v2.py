@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.data_types.base import DataType
+from zardine.data_types.v2_fill_values import fill_to_json, parse_fill
 from zardine.errors import Problem
 from zardine.json_document import (
     JSON,
@@ -27,7 +28,6 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata, OlderForm
 from zardine.metadata.node_names import is_key
 from zardine.metadata.v2_codecs import Storage, check_options, codec_places, object_codec, to_codecs
 from zardine.metadata.v2_dtypes import parse_dtype
-from zardine.metadata.v2_fill_values import fill_to_json, parse_fill
 
 ARRAY, GROUP, ATTRIBUTES, CONSOLIDATED = ".zarray", ".zgroup", ".zattrs", ".zmetadata"
 

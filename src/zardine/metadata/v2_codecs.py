@@ -16,8 +16,9 @@ import numpy as np
 
 from zardine.data_types import DataType, data_type_for
 from zardine.data_types.numpy_types import AnyObject
+from zardine.data_types.v2_names import dtype_to_json
 from zardine.json_document import JSON, Extension, Problems, parse_integer
-from zardine.metadata.v2_dtypes import byte_orders, data_type_of, dtype_to_json, with_byte_order
+from zardine.metadata.v2_dtypes import byte_orders, data_type_of, with_byte_order
 
 FILTERS = "zardine.v2_filters"
 """An ``array -> bytes`` codec that no v3 document may name: any filters of numcodecs on elements of any NumPy type."""

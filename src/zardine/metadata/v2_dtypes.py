@@ -11,10 +11,10 @@ import numpy as np
 from zardine.data_types import DataType, data_type_for
 from zardine.data_types.base64_text import MAX_ITEM_SIZE
 from zardine.data_types.numpy_types import NumpyType
+from zardine.data_types.v2_names import OBJECT
 from zardine.json_document import JSON, Problems, parse_integers, show
 
 _SIMPLE = re.compile(r"([<>|])(?:([biufcSUV])([0-9]{1,9})|([mM])8(\[[0-9]{0,9}[A-Za-zμ]{1,7}\])?)")
-_OBJECT = "|O"
 
 
 def parse_dtype(value: JSON, place: str, problems: Problems) -> np.dtype[Any] | None:
@@ -36,23 +36,6 @@ def parse_dtype(value: JSON, place: str, problems: Problems) -> np.dtype[Any] | 
         problems.add(place, f"an element takes more than {MAX_ITEM_SIZE} bytes")
         return None
     return np.dtype([(name, dtype, shape) if shape else (name, dtype) for name, dtype, shape in known])
-
-
-def dtype_to_json(dtype: np.dtype[Any]) -> JSON:
-    """Return the member ``dtype`` of stored elements of that type."""
-    if dtype.kind == "O":
-        return _OBJECT
-    if dtype.fields is None or dtype.names is None:
-        return dtype.str
-    fields: list[JSON] = []
-    for name in dtype.names:
-        each = dtype.fields[name][0]
-        if each.subdtype is None:
-            fields.append([name, dtype_to_json(each)])
-        else:
-            base, shape = each.subdtype
-            fields.append([name, dtype_to_json(base), list(shape)])
-    return fields
 
 
 def data_type_of(dtype: np.dtype[Any]) -> DataType:
@@ -84,7 +67,7 @@ def with_byte_order(dtype: np.dtype[Any], byte_order: str | None) -> np.dtype[An
 
 
 def _parse_simple(value: str, place: str, problems: Problems) -> np.dtype[Any] | None:
-    if value == _OBJECT:
+    if value == OBJECT:
         return np.dtype(object)
     match = _SIMPLE.fullmatch(value)
     problem = None

@@ -476,19 +476,31 @@ class Group:
 
     def zeros(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array of fill value 0."""
-        return self.create_array(name, shape=shape, **_with_fill("zeros", kwargs))
+        return self.create_array(name, shape=shape, **_with_fill("zeros", self._filled(kwargs)))
 
     def ones(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array of fill value 1."""
-        return self.create_array(name, shape=shape, **_with_fill("ones", kwargs))
+        return self.create_array(name, shape=shape, **_with_fill("ones", self._filled(kwargs)))
 
     def empty(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array of the default fill value."""
-        return self.create_array(name, shape=shape, **_with_dtype(kwargs))
+        return self.create_array(name, shape=shape, **self._filled(kwargs))
 
     def full(self, *, name: str, shape: ShapeLike, fill_value: object, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array of the given fill value."""
-        return self.create_array(name, shape=shape, fill_value=fill_value, **_with_dtype(kwargs))
+        return self.create_array(name, shape=shape, fill_value=fill_value, **self._filled(kwargs))
+
+    def _filled(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Options of :meth:`create_array` for those of ``zeros`` and others, which take what :func:`create` takes."""
+        options = {"dtype": "float64", **kwargs}
+        separator = options.pop("dimension_separator", None)
+        if separator is not None:
+            if options.get("chunk_key_encoding") is not None:
+                raise ValueError("give either dimension_separator or chunk_key_encoding, not both")
+            if (options.get("zarr_format") or self._metadata.zarr_format) == 3:
+                raise ValueError("dimension_separator belongs to Zarr v2: use chunk_key_encoding, or zarr_format=2")
+            options["chunk_key_encoding"] = ("v2", separator)
+        return options
 
     def zeros_like(self, *, name: str, data: npt.ArrayLike, **kwargs: Unpack[LikeInGroupOptions]) -> Array:
         """Create an array of fill value 0 like ``data`` in shape, dtype, chunks and shards."""
@@ -766,10 +778,5 @@ def create_hierarchy(
             yield path, Group(found, place, node)
 
 
-def _with_dtype(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    return {"dtype": "float64", **kwargs}
-
-
 def _with_fill(what: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    kwargs = _with_dtype(kwargs)
     return {**kwargs, "fill_value": plain_fill(getattr(np, what), kwargs["dtype"])}

@@ -90,11 +90,12 @@ class RequireArrayOptions(RequiredOptions, total=False):
 
 
 class FilledOptions(StoringOptions, total=False):
-    """What ``zeros``, ``ones``, ``empty`` and ``full`` of groups pass to ``create_array``."""
+    """What ``zeros``, ``ones``, ``empty`` and ``full`` of groups pass to ``create_array``, and the separator of v2."""
 
     storage_options: Mapping[str, Any] | None
     dtype: DTypeLike | None
     compressor: CodecsLike
+    dimension_separator: str | None
     config: ArrayConfigLike
     zarr_format: int | None
 

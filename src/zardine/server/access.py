@@ -80,7 +80,11 @@ class Access:
         if self._hosts is not None and _name_of_host(host) not in self._hosts:
             await respond(answer, 421, f"this server is not called {_name_of_host(host) or 'nothing'!r}")
         elif not self._has_token(scope):
-            await respond(answer, 404, "not found: the address lacks its token, or has another one")
+            await respond(
+                answer,
+                404,
+                "not found: the address lacks its token, or has another; use all of the address that zardine printed",
+            )
         elif origin is not None and not allowed and not _is_own(origin, host):
             await respond(answer, 403, f"pages of {origin} may not read this: --cors {origin} lets them")
         elif scope["method"] == "OPTIONS":

@@ -220,18 +220,27 @@ class _Query:
         return View(down, axes[-1], plain, rows, frames[-1], reduction, field, self.choice("part", PARTS))
 
 
+def _missing(what: str, path: str) -> str:
+    shown = path if len(path) <= _LONGEST else f"{path[:_LONGEST]}…"
+    return f"there is no {what} {shown!r} here"
+
+
+_LONGEST: Final = 200
+"""Characters of a path that an error shows at most."""
+
+
 def _members(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     count = min(max(query.number("count", 100), 1), _MOST_MEMBERS)
     found = members(viewed.served, path, query.text("contains"), max(query.number("start", 0), 0), count)
     if found is None:
-        raise Refusal(404, "no group is called so here")
+        raise Refusal(404, _missing("group", path))
     return _json(found)
 
 
 def _node(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     node = viewed.served.node(path)
     if node is None:
-        raise Refusal(404, "no node is called so here")
+        raise Refusal(404, _missing("array or group", path))
     watch = {"watch": WATCH if viewed.store.has_cheap_looks else WATCH_FAR}
     if isinstance(node, GroupMetadata):
         facts = {**group_facts(node, path), **watch}
@@ -245,7 +254,7 @@ def _node(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) ->
 def _snapshot(viewed: Viewed, path: str, number: int | None) -> Snapshot:
     found = viewed.snapshot(path, number)
     if found is None:
-        raise Refusal(404, "no array is called so here")
+        raise Refusal(404, _missing("array", path))
     return found
 
 
@@ -366,7 +375,7 @@ def _advice(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) 
 def _geometry(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     node = viewed.served.node(path)
     if not isinstance(node, GroupMetadata) or not is_vectors(node):
-        raise Refusal(404, "no store of Zarr Vectors is called so here")
+        raise Refusal(404, _missing("store of Zarr Vectors", path))
     place = viewed.place(path, viewed.steady(path, query.snapshot()).while_waited_for(gone))
     facts = describe(place)
     level = query.number("level", 0)

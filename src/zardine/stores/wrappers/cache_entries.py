@@ -71,6 +71,9 @@ class CacheEntries(ABC):
         self._kept: Cache[str, _Kept] = Cache(limit)
         self._warned = False
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     @property
     def nbytes(self) -> int:
         """Return the bytes that are taken now."""

@@ -65,6 +65,11 @@ class CachedStore(WrapperStore):
         """Bytes that this store keeps now."""
         return self._entries.nbytes
 
+    @property
+    def cached_keys(self) -> int:
+        """Keys of which this store keeps anything now."""
+        return len(self._entries)
+
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()

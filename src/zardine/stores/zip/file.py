@@ -6,7 +6,8 @@ import io
 import os
 import stat
 from collections.abc import Callable
-from typing import Final, Protocol
+from threading import Lock
+from typing import IO, Final, Protocol
 
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError
@@ -123,6 +124,43 @@ class ValueBytes:
         return True
 
 
+class ObjectBytes:
+    """A file that is open for reading, wherever it lies: anything that can ``seek`` and ``read`` bytes.
+
+    It is read by one thread at a time, and stays open as long as who opened it wishes.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._lock = file, Lock()
+        try:
+            self.size = file.seek(0, os.SEEK_END)
+        except (AttributeError, OSError, ValueError) as error:
+            raise StoreError(f"cannot read a zip archive from {file!r}: {error}") from error
+
+    @property
+    def look_back(self) -> int:
+        return min(self.size, _LOOK_BACK)
+
+    def read(self, start: int, length: int) -> BytesLike:
+        parts, missing = [], length
+        try:
+            with self._lock:
+                self._file.seek(start)
+                while missing and (part := self._file.read(missing)):
+                    parts.append(part)
+                    missing -= len(part)
+        except (OSError, ValueError) as error:  # ValueError: it was closed
+            raise StoreError(f"cannot read the zip archive in {self._file!r}: {error}") from error
+        if missing:
+            raise StoreError(f"the zip archive in {self._file!r} was cut short while it was open")
+        if not all(isinstance(part, bytes) for part in parts):
+            raise TypeError(f"{self._file!r} gives text; open it in binary mode ('rb')")
+        return b"".join(parts)
+
+    def is_untouched(self) -> bool:
+        return True
+
+
 class AsFile(io.RawIOBase):
     """The first ``size`` bytes of an archive as a file, for the module ``zipfile``."""
 
@@ -156,4 +194,4 @@ def identity_of(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-__all__ = ["ArchiveBytes", "AsFile", "FileBytes", "ValueBytes", "identity_of"]
+__all__ = ["ArchiveBytes", "AsFile", "FileBytes", "ObjectBytes", "ValueBytes", "identity_of"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Self, TypeAlias
+from dataclasses import replace
+from typing import IO, Any, Literal, Self, TypeAlias
 
 from zardine.buffers import BytesLike
-from zardine.errors import NodeExistsError, ReadOnlyError, StoreError
+from zardine.errors import NodeExistsError, ReadOnlyError, StoreError, UnsupportedError
 from zardine.public_names import public
 from zardine.stores.base import (
+    FAR,
     NEAR,
     WHOLE,
     ByteRange,
@@ -28,7 +30,7 @@ from zardine.stores.locks import KeyedLock
 from zardine.stores.sorted_names import directly_below, names_below
 from zardine.stores.zip.archive import ArchiveUse, Replaced, ZipArchive, as_left
 from zardine.stores.zip.directory import ZipDirectory
-from zardine.stores.zip.file import ValueBytes
+from zardine.stores.zip.file import ArchiveBytes, ObjectBytes, ValueBytes
 from zardine.stores.zip.lock import leftovers, remove_leftovers
 
 ZipMode: TypeAlias = Literal["r", "a", "w", "x"]
@@ -53,13 +55,29 @@ class ZipStore(Store):
     Any number of threads may read and write, compact and close; conditional writes hold between them, and between
     processes. One process at a time may write (others get :class:`~zardine.errors.StoreError`); what it flushes others
     see when they open the archive again. In a forked process, what the other one had not flushed can be read.
+
+    A binary file that is open, local or of fsspec or obstore, can take the place of ``path``: the archive in it is
+    read, as it is now, by one thread at a time. Such a store is read-only, cannot be sent to other processes, and
+    leaves the file open.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, mode: ZipMode | None = None, read_only: bool | None = None
+        self,
+        path: str | os.PathLike[str] | IO[bytes],
+        *,
+        mode: ZipMode | None = None,
+        read_only: bool | None = None,
     ) -> None:
         if mode not in (None, "r", "a", "w", "x"):
             raise ValueError(f"mode must be one of 'r', 'a', 'w' and 'x', not {mode!r}")
+        if hasattr(path, "seek") and not isinstance(path, (str, os.PathLike)):
+            if mode not in (None, "r") or read_only is False:
+                raise UnsupportedError(
+                    f"archives are written to local files only, by their path; from {path!r} one can be read"
+                )
+            super().__init__(read_only=True)
+            self._read_in(path, ObjectBytes(path))
+            return
         super().__init__(read_only=mode == "r" if read_only is None else read_only)
         self._open(path, "all files" if mode == "w" else "nothing")
         if mode == "r" and not os.path.exists(self._path):
@@ -85,8 +103,13 @@ class ZipStore(Store):
         if os.path.isdir(self._path):
             raise StoreError(f"{self._path!r} is a directory, not a zip archive")
         self._use: ArchiveUse | None = ArchiveUse(os.path.realpath(self._path), replaces)
-        self._remote: tuple[Store, str] | None = None
+        self._remote: tuple[Store, str] | IO[bytes] | None = None
         self._directory: ZipDirectory | None = None
+
+    def _read_in(self, where: tuple[Store, str] | IO[bytes], data: ArchiveBytes) -> None:
+        """Read the directory of an archive that is no local file, as it is now."""
+        self._path, self._use, self._remote = "", None, where
+        self._directory = as_left(ZipDirectory.of(data, str(self)), data, str(self))
 
     @classmethod
     def inside(cls, store: Store, key: str) -> ZipStore:
@@ -100,8 +123,7 @@ class ZipStore(Store):
                 f"there is no zip archive {key!r} in {store}; one that is there can be read, but archives are only "
                 "written to local files"
             ) from None
-        self._path, self._use, self._remote = "", None, (store, key)
-        self._directory = as_left(ZipDirectory.of(data, str(self)), data, str(self))
+        self._read_in((store, key), data)
         return self
 
     @property
@@ -134,7 +156,9 @@ class ZipStore(Store):
 
     @property
     def cost(self) -> ReadCost:
-        return NEAR if self._remote is None else self._remote[0].cost
+        if self._remote is None:
+            return NEAR
+        return self._remote[0].cost if isinstance(self._remote, tuple) else replace(FAR, requests=1)
 
     # writeable
 
@@ -256,6 +280,8 @@ class ZipStore(Store):
     def __str__(self) -> str:
         if self._remote is None:
             return f"zip://{self._path}"
+        if not isinstance(self._remote, tuple):
+            return f"zip://{self._remote!r}"
         return f"{str(self._remote[0]).rstrip('/')}/{self._remote[1]}"
 
     def __repr__(self) -> str:
@@ -271,8 +297,10 @@ class ZipStore(Store):
         return self._path, self._remote, self.read_only
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._remote is not None:
+        if isinstance(self._remote, tuple):
             return ZipStore.inside, self._remote
+        if self._remote is not None:
+            raise TypeError(f"{self!r} cannot be sent to other processes: its file is open in this one")
         self.flush()
         return _rebuild, (type(self), self._path, self._read_only)
 

@@ -11,9 +11,9 @@ from zardine.codecs import BloscCodec, BytesCodec, Crc32cCodec, ShardingCodec, T
 from zardine.codecs.base import Codec
 from zardine.codecs.v2_filters import V2Compressor, V2Filters
 from zardine.creation.options import is_word
+from zardine.data_types.v2_names import dtype_to_json
 from zardine.json_document import JSON
 from zardine.metadata.documents import OlderForm
-from zardine.metadata.v2_dtypes import dtype_to_json
 from zardine.nodes.array import Array
 from zardine.sources.arrays import undone_filters
 from zardine.tools.converting.options import ConvertOptions

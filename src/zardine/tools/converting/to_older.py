@@ -19,14 +19,15 @@ from zardine.creation.v2 import numcodecs_json
 from zardine.creation.v3 import parse_key_encoding
 from zardine.data_types import DataType
 from zardine.data_types.structs import Struct
+from zardine.data_types.v2_fill_values import fill_to_json
+from zardine.data_types.v2_names import dtype_to_json
 from zardine.errors import MetadataError
 from zardine.json_document import JSON, Problems
 from zardine.metadata import v1
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import parse_words_of_v2
 from zardine.metadata.v2_codecs import Storage, from_codecs
-from zardine.metadata.v2_dtypes import dtype_to_json, parse_dtype
-from zardine.metadata.v2_fill_values import fill_to_json
+from zardine.metadata.v2_dtypes import parse_dtype
 from zardine.nodes.array import Array
 from zardine.stores.memory import MemoryStore
 from zardine.tools.converting.codecs import has_shards, is_exact

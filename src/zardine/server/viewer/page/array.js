@@ -120,7 +120,7 @@ export class ArrayView {
       this.#marks = marks;
       if (parts.check && marks.length && !this.#state.stored) this.#showStored(true);
       this.#drawGrid();
-    }, (at) => this.#go(at));
+    }, (at) => this.#go(at), drawn);
     sections.push(this.#stored.section, about);
     this.#place.replaceChildren(...sections);
     if (drawn) this.#listen();

@@ -26,6 +26,6 @@ export function elsewhere({ name, path = "" }, { kind, attributes }) {
     i === 0 ? "" : i === found.length - 1 ? " or " : ", ",
     make("a", { href: viewer.origin + viewer.address(source(places[what]), path || name), target: "_blank", rel: "noopener noreferrer" }, viewer.name),
   ]);
-  const words = lacking.length ? ` Their pages can read only from a server that was started with ${lacking.map((origin) => `--cors ${origin}`).join(" ")}.` : "";
-  return make("p", { id: "elsewhere" }, "Open in ", ...links, `. They get the address with its token.${words}`);
+  const words = lacking.length ? ` Such a page can read only from a server that was started with ${lacking.map((origin) => `--cors ${origin}`).join(" ")}.` : "";
+  return make("p", { id: "elsewhere" }, "Open in ", ...links, `. ${found.length > 1 ? "They get" : "It gets"} the address with its token.${words}`);
 }

@@ -41,10 +41,10 @@ export class Stored {
   #faulty = [];
   #absent = [];
 
-  /** `state()` is what is seen, `mark(blocks)` outlines blocks of elements in the picture, `go(at)` shows an element. */
-  constructor(facts, state, mark, go) {
+  /** `state()` is what is seen, `mark(blocks)` outlines blocks of elements in the picture, `go(at)` shows an element. `drawn`: there is a picture. */
+  constructor(facts, state, mark, go, drawn) {
     [this.#facts, this.#state, this.#mark, this.#go] = [facts, state, mark, go];
-    this.chunk = make("div", { id: "chunk" }, make("p", {}, "Click into the picture, or press Enter at the cross, to see where a value is stored."));
+    this.chunk = make("div", { id: "chunk" }, drawn ? make("p", {}, "Click into the picture, or press Enter at the cross, to see where a value is stored.") : "");
     this.objects = make("p", { id: "objects", className: "status" });
     this.verify = make("button", { type: "button", id: "verify", onclick: () => this.#verify() }, "Verify all chunks");
     this.progress = make("progress", { id: "progress", hidden: true, "aria-label": "Verifying", max: 1, value: 0 });

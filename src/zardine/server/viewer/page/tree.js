@@ -33,9 +33,13 @@ export class Tree {
     this.#draw();
   }
 
-  /** Mark the node that is shown. */
+  /** Mark the node that is shown, and open the groups above it. */
   mark(name, path) {
     this.#marked = `${name}\n${path}`;
+    if (path.includes("/") && !this.#buttons.has(this.#marked)) {
+      for (let end = path.indexOf("/"); end > 0; end = path.indexOf("/", end + 1)) this.#opened.add(`${name}\n${path.slice(0, end)}`);
+      this.#draw();
+    }
     for (const [key, button] of this.#buttons) {
       if (key === this.#marked) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
@@ -49,7 +53,7 @@ export class Tree {
   }
 
   #item(node, store, contains, expanded) {
-    const facts = node.kind === "array" ? `${node.dtype} ${node.shape.join(" × ")}, ${bytes(node.nbytes)}` : node.kind === "broken" ? node.error : "";
+    const facts = node.kind === "array" ? `${[node.dtype, node.shape.join(" × ")].filter(Boolean).join(" ")}, ${bytes(node.nbytes)}` : node.kind === "broken" ? node.error : "";
     const below = make("ul");
     const key = `${store}\n${node.path}`;
     const isGroup = node.kind !== "array" && node.kind !== "broken";

@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 from math import isfinite, isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.data_types.base import DataType
-from zardine.data_types.numpy_types import AnyObject, NumpyType
 from zardine.json_document import JSON, Problems
+
+if TYPE_CHECKING:
+    from zardine.data_types.base import DataType
 
 
 def parse_fill(
@@ -21,14 +22,14 @@ def parse_fill(
     """Return the fill value of a document; ``null``, which leaves it undefined, gives the default of the data type."""
     if value is None:
         return data_type.default_fill()
-    if isinstance(data_type, AnyObject):
+    if data_type.of_v2_only and stored.kind == "O":
         return data_type.cast_fill(value)
     kind = stored.kind
     if kind == "V":
         return _parse_void(value, data_type, stored, place, problems)
     if kind in "SUO" and value == 0 and not isinstance(value, str):
         return data_type.default_fill()  # zarr-python's default for numbers, which it writes for text as well
-    if kind == "f" and isinstance(data_type, NumpyType):
+    if kind == "f" and data_type.of_v2_only:
         return _parse_long(value, data_type, place, problems)
     if kind == "f":
         value = _number(value)
