@@ -78,6 +78,8 @@ _AT_ONCE: Final = 64
 """Small files that are read before it is their turn."""
 _A_MOMENT: Final = 0.1
 """Seconds after which they are read again when it is."""
+_STEP_OF_TIMES: Final = 50_000_000
+"""Nanoseconds that lie between two times of a file system at most: it may say the same of what is changed within."""
 _last_change: list[object] = [object()]
 """Another one after each time that this process began to change files of a store."""
 
@@ -337,6 +339,16 @@ class LocalStore(Store):
             return version_of(os.stat(f"{self._base.path}/{key}")) == version
         except OSError:
             return False
+
+    def version_of_names(self, prefix: str) -> Version | None:
+        """As in :class:`Store`; ``""`` of a directory that was changed just now, and may be changed again unseen."""
+        try:
+            status = os.stat(f"{self._base.path}/{prefix}")
+        except OSError:
+            return "none"
+        if abs(time.time_ns() - status.st_mtime_ns) < _STEP_OF_TIMES:
+            return ""
+        return version_of(status)
 
     # writeable
 

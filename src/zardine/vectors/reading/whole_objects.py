@@ -73,7 +73,7 @@ def read_whole(asked: Asked) -> WholeObjects | None:
     if spans is None or found is None:
         return None
     arrays = [np.frombuffer(data, dtype).reshape(-1, *shape) for data, (dtype, shape) in zip(found, forms, strict=True)]
-    per_row = {name: as_column(*each) for name, *each in zip(names, values, arrays[1:], strict=True)}
+    per_row = {name: as_column(*each) for name, each in zip(names, zip(values, arrays[1:], strict=True), strict=True)}
     positions = arrays[0].astype(native(arrays[0].dtype), copy=False)
     return WholeObjects(manifests, positions, starts_of(spans[:, 2])[manifests.starts], per_row)
 

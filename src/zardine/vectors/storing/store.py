@@ -197,7 +197,7 @@ class Level:
         """Whether its document is the one that it was opened with."""
         try:
             if self.version is not None:
-                return self.owner.store.version(document_key(self.path)) == self.version
+                return self.owner.store.is_unchanged(document_key(self.path), self.version)
             return self.owner.level(self.document.level).document.attributes == self.document.attributes
         except ZardineError:
             return False  # who opens it again is told
