@@ -93,6 +93,10 @@ class KeptLevel(Level):
             self.arrays[relative] = found
         return found
 
+    @property
+    def _takes_as_stored(self) -> bool:
+        return self.to_change  # under a lock
+
     def values(self, relative: str) -> Table | None:
         """See :meth:`Level.values`; who has used a document to change the table looks whether it is another one now."""
         if self.to_change and relative in self.nodes:

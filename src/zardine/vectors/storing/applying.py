@@ -149,15 +149,16 @@ def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) 
         places = [*cells.items(), *((relative, changed.places) for relative, changed in log.rows.items())]
         keys = [key for relative, some in places for key in keys_of(arrays[relative], some)]
         store.look(keys, [document_key(child(path, relative), each) for relative, each in documents.items()])
+    sharded = [relative for relative in log.cells if arrays[relative].shards is not None]
+    undone = extend_shards([(arrays[each], cells[each], log.cells[each].values) for each in sharded])
+    still_to_do = dict(zip(sharded, undone, strict=True))
     for relative, changed in log.cells.items():
-        array = arrays[relative]
-        if array.shards is None:
+        array, left = arrays[relative], still_to_do.get(relative)
+        if left is None:
             replace_cells(array, cells[relative], changed.values)
-        else:
-            left = extend_shards(array, cells[relative], changed.values)
-            if len(left):
-                values = as_objects([changed.values[cell] for cell in left.tolist()])
-                array.set_coordinate_selection(tuple(cells[relative][left].T), values)
+        elif len(left):
+            values = as_objects([changed.values[cell] for cell in left.tolist()])
+            array.set_coordinate_selection(tuple(cells[relative][left].T), values)
     for relative, changed in log.rows.items():
         table, rows = arrays[relative], changed.places[:, 0]
         values = row_values(table, changed.values)

@@ -203,6 +203,11 @@ class Level:
             return False  # who opens it again is told
 
     @property
+    def _takes_as_stored(self) -> bool:
+        """Whether documents are used as they are now."""
+        return True
+
+    @property
     def rank(self) -> int:
         """Axes of its chunk grid."""
         return len(self.document.chunk_dims)
@@ -233,7 +238,7 @@ class Level:
 
     def cells(self, relative: str) -> CellArray | None:
         """An array with one cell for each chunk, or ``None``."""
-        as_stored = type(self) is Level and self.is_settled
+        as_stored = self._takes_as_stored and self.is_settled
         array = open_again(self.owner.store, child(self.path, relative)) if as_stored else None
         if array is None:
             node = self.node(relative)
