@@ -45,7 +45,6 @@ pub fn read_elements<'py>(
 }
 
 #[pyfunction]
-#[expect(clippy::too_many_arguments)]
 pub fn read_element_parts<'py>(
     py: Python<'py>,
     sources: &Bound<'py, PyAny>,
