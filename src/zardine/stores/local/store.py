@@ -79,7 +79,9 @@ _AT_ONCE: Final = 64
 _A_MOMENT: Final = 0.1
 """Seconds after which they are read again when it is."""
 _STEP_OF_TIMES: Final = 50_000_000
-"""Nanoseconds that lie between two times of a file system at most: it may say the same of what is changed within."""
+"""Nanoseconds between two times of a file system, at most: it may say the same of what is changed within ..."""
+_LONG_STEP_OF_TIMES: Final = 3 * 10**9
+"""... and of one whose times are whole seconds."""
 _last_change: list[object] = [object()]
 """Another one after each time that this process began to change files of a store."""
 
@@ -346,7 +348,8 @@ class LocalStore(Store):
             status = os.stat(f"{self._base.path}/{prefix}")
         except OSError:
             return "none"
-        if abs(time.time_ns() - status.st_mtime_ns) < _STEP_OF_TIMES:
+        whole = status.st_mtime_ns % 10**9 == 0  # some file systems know no less
+        if abs(time.time_ns() - status.st_mtime_ns) < (_LONG_STEP_OF_TIMES if whole else _STEP_OF_TIMES):
             return ""
         return version_of(status)
 

@@ -10,21 +10,27 @@ from typing import Final
 
 from zardine.cache import Cache
 from zardine.hierarchy.place import find_place
+from zardine.stores.base import Version
 from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.reading.kept import KeptDocuments, KeptPlace
+from zardine.vectors.storing.cells import child
 
 _MOST: Final = 64 * 2**20
 """Bytes that are kept, of all stores together."""
+_OF_A_PLACE: Final = 1024
+"""Bytes that are counted for a store of which nothing is kept yet."""
 
 _Place = tuple[str, str]
-_kept: Cache[_Place, KeptPlace] = Cache(_MOST)
+_kept: Cache[_Place, tuple[KeptPlace, Version]] = Cache(_MOST)
+"""By folder and path of a store: the place, and the version of the folder of level 0 when it was first read."""
 
 
 def lasting(path: StoreLike, number: int) -> StoreLike:
     """The place of the store at ``path``, of which level 0 is kept; ``path`` itself where that cannot be.
 
-    Raises as :func:`~zardine.hierarchy.place.find_place`.
+    A level that was changed just now, or is read for the first time since it was, is opened for one answer: to keep it
+    takes longer. Raises as :func:`~zardine.hierarchy.place.find_place`.
     """
     if not isinstance(path, str | os.PathLike) or type(number) is not int or number != 0:
         return path  # stores that a user made are asked each time; other levels warn when they are opened
@@ -33,18 +39,27 @@ def lasting(path: StoreLike, number: int) -> StoreLike:
         return path
     place = str(store.root), inner
     known = _kept.get(place)
-    if known is None:
-        known = KeptPlace(store, inner, KeptDocuments(""))
-        _kept.put(place, known, known.documents.nbytes)
-    return known
+    level = None if known is None else known[0].documents.get(0, known[0].store)
+    if known is not None and level is not None and level.is_unchanged():
+        return known[0]
+    version = store.version_of_names(f"{child(inner, '0')}/")
+    if known is not None and level is None and version and known[1] == version:
+        return known[0]
+    if version:
+        kept = KeptPlace(store, inner, KeptDocuments(""))
+        _kept.put(place, (kept, version), _OF_A_PLACE)
+    else:
+        _kept.drop(place)
+    return path
 
 
 def note_size(path: StoreLike) -> None:
     """Count what is kept of the store at ``path``, of which more was read."""
-    if isinstance(path, KeptPlace):
-        place = str(path.store.root) if isinstance(path.store, LocalStore) else "", path.path
-        if _kept.get(place) is path:
-            _kept.put(place, path, path.documents.nbytes)
+    if isinstance(path, KeptPlace) and isinstance(path.store, LocalStore):
+        place = str(path.store.root), path.path
+        known = _kept.get(place)
+        if known is not None and known[0] is path:
+            _kept.put(place, known, _OF_A_PLACE + path.documents.nbytes)
 
 
 __all__ = ["lasting", "note_size"]
