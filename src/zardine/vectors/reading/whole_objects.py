@@ -22,7 +22,7 @@ from zardine.vectors.reading.answer import Asked
 from zardine.vectors.reading.loading import as_column, dtype_of, names_in, row_shape_of
 from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.storing.cells import CellArray
-from zardine.vectors.storing.cells_together import Cells
+from zardine.vectors.storing.cells_together import Cells, is_read_together
 from zardine.vectors.storing.steady import find_alike
 
 _MOST_TIMES: Final = 2
@@ -43,6 +43,8 @@ def read_whole(asked: Asked) -> WholeObjects | None:
     """Read the objects that were ``asked`` for by id or group; ``None`` where that is to be done in another way."""
     level, manifests, vertices, chunks = asked.level, asked.chosen, asked.vertices, asked.chunks
     if manifests is None or vertices is None or chunks is None or asked.chooses:
+        return None
+    if not is_read_together(vertices.array):  # before anything else is asked for, which may be far away
         return None
     if (
         level.document.block.get("chunk_attribute_name") is not None

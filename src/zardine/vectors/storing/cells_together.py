@@ -191,6 +191,11 @@ def _forget(arrays: Sequence[Array], keys: Sequence[Sequence[str]]) -> None:
             INDEXES.drop(each._handle.cache_space, key)
 
 
+def is_read_together(array: Array) -> bool:
+    """Whether cells of an array can be read so: they are in shards that are files, with checksums and no compression."""
+    return _form_of(array) is not None
+
+
 def _form_of(array: Array) -> tuple[Store, tuple[int, ...], tuple[int, ...], bool, int] | None:
     """What arrays have in common whose cells are read together; ``None`` for those of which none are."""
     handle, shape = array._handle, array.shards
