@@ -192,7 +192,7 @@ def _forget(arrays: Sequence[Array], keys: Sequence[Sequence[str]]) -> None:
 
 
 def is_read_together(array: Array) -> bool:
-    """Whether cells of an array can be read so: they are in shards that are files, with checksums and no compression."""
+    """Whether cells of an array can be read so: they are in shards that are files, and not compressed."""
     return _form_of(array) is not None
 
 
