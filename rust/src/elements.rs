@@ -27,6 +27,9 @@ const READING: usize = 4 * 1024;
 /// Bytes between two chunks that are read with them sooner than that a second call is made.
 const GAP: usize = 4 * 1024;
 
+/// Bytes that are read at a time where they are looked at in turn: what a processor's cache holds.
+const SPACE: usize = 128 * 1024;
+
 /// What is used from run to run: bytes between the chunks of a run, and space for what is around their byte strings, and
 /// for those between them.
 #[derive(Default)]
@@ -72,6 +75,21 @@ impl<'a> Elements<'a> {
         self.lengths[jobs].iter().sum()
     }
 
+    /// How many jobs there are.
+    pub fn count(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Bytes of the byte string of a job.
+    pub fn length(&self, job: usize) -> usize {
+        self.lengths[job]
+    }
+
+    /// The jobs for some threads.
+    pub fn batches(&self, threads: usize) -> Batches {
+        Batches::new(self.lengths.iter().map(|&length| length.saturating_add(READING)), threads)
+    }
+
     /// Fill `out`, which is as long as all byte strings. It holds anything where that fails.
     pub fn read(&self, out: &mut [u8], threads: usize) -> Outcome {
         self.read_apart(vec![(self.lengths.len(), out)], threads)
@@ -89,7 +107,7 @@ impl<'a> Elements<'a> {
         if start != self.lengths.len() {
             return Err("jobs without an output".into());
         }
-        let batches = Batches::new(self.lengths.iter().map(|&length| length.saturating_add(READING)), threads);
+        let batches = self.batches(threads);
         let mut outs = outs.into_iter();
         let mut out: (usize, &mut [u8]) = (0, &mut []);
         let mut next = |job: usize| {
@@ -116,6 +134,61 @@ impl<'a> Elements<'a> {
         failures.sorted().into_iter().next().map_or(Ok(()), |(_, reason)| Err(reason))
     }
 
+    /// Read some jobs into `space`, a few at a time, and give each byte string to `take`; that of one that is not stored
+    /// is empty.
+    pub fn read_in_turn(
+        &self,
+        jobs: Range<usize>,
+        space: &mut Vec<u8>,
+        mut take: impl FnMut(usize, &[u8]) -> Outcome,
+    ) -> Outcome {
+        let (mut start, mut gaps) = (jobs.start, Vec::new());
+        let around = HEAD + self.sums * sum::SIZE;
+        while start < jobs.end {
+            let Stored::At { source, offset, .. } = self.jobs.stored(start) else {
+                take(start, &[])?;
+                start += 1;
+                continue;
+            };
+            let mut end = self.end_of_run(start, jobs.end, &mut gaps);
+            let mut size = self.lengths[start] + around;
+            for job in start + 1..end {
+                let more = gaps[job - start - 1] + self.lengths[job] + around;
+                if size + more > SPACE {
+                    end = job;
+                    break;
+                }
+                size += more;
+            }
+            let from = self.readable(source)?;
+            from.check(offset, size)?;
+            if space.len() < size {
+                space.resize(size, 0);
+            }
+            from.read(offset, &mut space[..size], &mut [])?;
+            let mut rest = &space[..size];
+            for job in start..end {
+                let gap = if job == start { 0 } else { gaps[job - start - 1] };
+                let (head, after) = rest[gap..].split_at(HEAD);
+                let (content, after) = after.split_at(self.lengths[job]);
+                let (sums, after) = after.split_at(self.sums * sum::SIZE);
+                check(head, content, sums)?;
+                take(job, content)?;
+                rest = after;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn readable(&self, source: usize) -> Outcome<Readable<'_>> {
+        match &self.sources[source] {
+            Source::Bytes(bytes) => Ok(Readable::Shared(SharedBytes::of(bytes))),
+            Source::Read(readable) => Ok(*readable),
+            Source::Named(..) => Err("a file that is still to be opened".into()),
+        }
+    }
+
     /// The jobs from `start` to this one (exclusive), before `end`, follow each other in one source; and the bytes
     /// between them, noted in `gaps` for each of them but the first.
     fn end_of_run(&self, start: usize, end: usize, gaps: &mut Vec<usize>) -> usize {
@@ -137,11 +210,7 @@ impl<'a> Elements<'a> {
     /// Read chunks that follow each other, with the gaps that `space` tells of.
     fn read_run(&self, jobs: Range<usize>, targets: &mut [&mut [u8]], space: &mut Space) -> Outcome {
         let Stored::At { source, offset, .. } = self.jobs.stored(jobs.start) else { return Ok(()) };
-        let from = match &self.sources[source] {
-            Source::Bytes(bytes) => Readable::Shared(SharedBytes::of(bytes)),
-            Source::Read(readable) => *readable,
-            Source::Named(..) => return Err("a file that is still to be opened".into()),
-        };
+        let from = self.readable(source)?;
         let width = HEAD + self.sums * sum::SIZE;
         let Space { gaps, around, between } = space;
         let inside = targets.iter().fold(jobs.len() * width, |size, target| size + target.len());
@@ -160,7 +229,7 @@ impl<'a> Elements<'a> {
         }
         from.read_pieces(offset, &mut pieces)?;
         let mut each = targets.iter().zip(around.chunks_exact(width));
-        each.try_for_each(|(content, around)| check(content, around))
+        each.try_for_each(|(content, around)| check(&around[..HEAD], content, &around[HEAD..]))
     }
 }
 
@@ -296,8 +365,7 @@ impl<'a> Packing<'a> {
 }
 
 /// See that what stands around a byte string is what has to be there.
-fn check(content: &[u8], around: &[u8]) -> Outcome {
-    let (head, sums) = around.split_at(HEAD);
+fn check(head: &[u8], content: &[u8], sums: &[u8]) -> Outcome {
     if head[..4] != 1u32.to_le_bytes() || head[4..] != (content.len() as u64).to_le_bytes()[..4] {
         return Err("no byte string as long as its chunk".into());
     }

@@ -21,6 +21,7 @@ pub mod crew;
 pub mod decode;
 pub mod distinct;
 pub mod element_files;
+pub mod element_parts;
 pub mod elements;
 pub mod encode;
 pub mod extended_shards;

@@ -363,6 +363,17 @@ def read_elements(
     so many checksums (CRC32C, ``sums``), each of all that stands before it. ``None`` where one is anything else.
     """
 
+def read_element_parts(
+    sources: Sequence[Buffer | int], jobs: Buffer, sizes: Sequence[int], spans: Buffer, sums: int, threads: int
+) -> list[bytearray] | None:
+    """Read rows of chunks that hold one byte string each: for each of ``sizes``, the bytes of a row, an output.
+
+    ``sources``, ``jobs`` and ``sums`` as for :func:`read_elements`; there are as many jobs for each of ``sizes``, one
+    after the other. ``spans``: int64 of shape ``(n, 3)``: the number of a job among these, the first row, and how many;
+    their rows follow each other in the outputs. All chunks are verified. ``None`` where one is unusual or wrong, or
+    does not have such rows.
+    """
+
 def pack_elements(
     elements: tuple[Buffer, Buffer, Buffer],
     sums: int,

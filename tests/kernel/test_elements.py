@@ -97,6 +97,64 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         read([None], [(0, 0, 16)])
 
 
+def parts(sources: list[Any], jobs: Any, sizes: list[int], spans: Any, sums: int = 1) -> Any:
+    assert KERNEL is not None
+    tables = [np.array(each, np.int64).reshape(-1, 3) for each in (jobs, spans)]
+    found, again = (KERNEL.read_element_parts(sources, tables[0], sizes, tables[1], sums, n) for n in (1, 3))
+    assert found == again
+    return found
+
+
+@pytest.mark.parametrize("sums", [0, 1, 2])
+def test_rows_leave_their_chunks_in_any_order(tmp_path: Path, sums: int) -> None:
+    random = np.random.default_rng(sums)
+    counts = random.integers(0, 3000, 60)
+    sizes = [12, 4]
+    texts = [[random.bytes(int(count) * size) for count in counts] for size in sizes]
+    chunks = [chunk(text, sums) for some in texts for text in some]
+    ends = np.cumsum([len(each) for each in chunks])
+    jobs = [(n % 2, int(end) - len(each), len(each)) for n, (end, each) in enumerate(zip(ends, chunks, strict=True))]
+    cells = random.integers(0, 60, 400)
+    first = random.integers(0, counts[cells] + 1)
+    spans = np.stack([cells, first, random.integers(0, counts[cells] - first + 1)], axis=1)
+    wanted = [
+        b"".join(some[cell][a * size : (a + n) * size] for cell, a, n in spans.tolist())
+        for some, size in zip(texts, sizes, strict=True)
+    ]
+    (tmp_path / "file").write_bytes(b"".join(chunks))
+    file = os.open(tmp_path / "file", os.O_RDONLY)
+    try:
+        assert parts([file, b"".join(chunks)], jobs, sizes, spans, sums) == wanted
+        assert parts([file, file], jobs, sizes, [], sums) == [b"", b""]
+    finally:
+        os.close(file)
+
+
+def test_rows_that_are_not_there_give_nothing() -> None:
+    assert KERNEL is not None
+    good = chunk(b"some text")
+    size = len(good)
+    job = (0, 0, size)
+    assert parts([good], [job], [3], [(0, 1, 2), (0, 0, 1)]) == [b"e textsom"]
+    assert parts([good], [(0, -1, -1)], [3], [(0, 0, 0)]) == [b""]
+    for span in [(0, 2, 2), (0, 4, 0), (1, 0, 1), (-1, 0, 1), (0, -1, 1), (0, 0, -1), (0, 2**62, 1), (0, 1, 2**62)]:
+        assert parts([good], [job], [3], [span]) is None
+    assert parts([good], [(0, -1, -1)], [3], [(0, 0, 1)]) is None
+    for sizes in ([], [0], [3, 3]):
+        assert parts([good], [job], sizes, []) is None
+    for at in range(size):  # verified although no row of it is wanted
+        bad = bytearray(good)
+        bad[at] ^= 4
+        assert parts([bytes(bad)], [job], [3], []) is None
+    for spans in (np.zeros(2, np.int64), np.zeros((1, 2), np.int64)):
+        assert KERNEL.read_element_parts([good], np.array([job]), [3], spans, 1, 1) is None
+    for wrong in (np.zeros((1, 4), np.int64), np.zeros((1, 3)), np.array([[1, 0, 16]])):
+        with pytest.raises(ValueError, match=r".+"):
+            KERNEL.read_element_parts([good], wrong, [3], np.zeros((0, 3), np.int64), 1, 1)
+    with pytest.raises(ValueError, match=r".+"):
+        KERNEL.read_element_parts([good], np.array([job]), [3], np.zeros((1, 3)), 1, 1)
+
+
 def test_byte_strings_behind_their_lengths() -> None:
     assert KERNEL is not None
     texts = [b"", b"a", b"", bytes(70_000), b"bcd", b""]

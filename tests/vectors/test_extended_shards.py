@@ -193,7 +193,7 @@ def test_what_is_unusual_is_left_to_others(tmp_path: Path) -> None:
     places, values = np.array([[5, 5], [0, 0], [1, 0]]), [b"a" * 8, b"b" * 16, b""]
 
     def left() -> list[int]:
-        return extended_shards.extend_shards(array, places, values).tolist()
+        return extended_shards.extend_shards([(array, places, values)])[0].tolist()
 
     first, other = (tmp_path / "0/vertices/c" / name for name in ("0/0", "1/1"))
     content = first.read_bytes()
@@ -256,7 +256,7 @@ def test_no_memory_is_taken_for_an_index_of_any_size(tmp_path: Path, monkeypatch
             raise AssertionError(name)
 
     monkeypatch.setattr(extended_shards, "KERNEL", NotAsked())
-    assert extended_shards.extend_shards(array, np.array([[0, 0]]), [b"a"]).tolist() == [0]
+    assert extended_shards.extend_shards([(array, np.array([[0, 0]]), [b"a"])])[0].tolist() == [0]
 
 
 def test_files_do_not_grow_without_end(tmp_path: Path) -> None:

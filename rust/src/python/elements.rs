@@ -9,6 +9,7 @@ use super::buffers::Buffer;
 use super::files::PyNewFiles;
 use super::pipeline_class::{ChangedFile, NewByteArray, columns, guarded, job_table, told_of};
 use crate::element_files;
+use crate::element_parts::ElementParts;
 use crate::elements::{Elements, Packing};
 use crate::extended_shards::{Extended, Extending};
 use crate::manifests;
@@ -39,6 +40,30 @@ pub fn read_elements<'py>(
         .map(|(content, (start, end))| content.grow_with_zeros(call.total_of(start..end)).map(|out| (end, out)));
     let outs = outs.collect::<PyResult<Vec<_>>>()?;
     let outcome = guarded(py, || call.read_apart(outs, threads))?;
+    // SAFETY: zeros were written to all of each.
+    Ok(outcome.is_ok().then(|| contents.into_iter().map(|content| unsafe { content.filled() }).collect()))
+}
+
+#[pyfunction]
+pub fn read_element_parts<'py>(
+    py: Python<'py>,
+    sources: &Bound<'py, PyAny>,
+    jobs: &Bound<'py, PyAny>,
+    sizes: Vec<usize>,
+    spans: &Bound<'py, PyAny>,
+    sums: usize,
+    threads: usize,
+) -> PyResult<Option<Vec<Bound<'py, PyByteArray>>>> {
+    let held = Sources::of(sources)?;
+    let sources = held.sources()?;
+    let jobs = job_table(jobs, 3, 0)?;
+    let spans = Buffer::of(spans, false)?.copied_integers()?;
+    let Some(elements) = Elements::new(&sources, &jobs, sums).map_err(invalid)? else { return Ok(None) };
+    let Some(call) = ElementParts::new(elements, sizes, &spans) else { return Ok(None) };
+    let mut contents = call.totals().map(|_| NewByteArray::new(py)).collect::<PyResult<Vec<_>>>()?;
+    let outs = contents.iter_mut().zip(call.totals()).map(|(content, total)| content.grow_with_zeros(total));
+    let outs = outs.collect::<PyResult<Vec<_>>>()?;
+    let outcome = guarded(py, || call.read(outs, threads))?;
     // SAFETY: zeros were written to all of each.
     Ok(outcome.is_ok().then(|| contents.into_iter().map(|content| unsafe { content.filled() }).collect()))
 }

@@ -60,6 +60,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(elements::make_element_files, module)?)?;
     module.add_function(wrap_pyfunction!(elements::pack_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::read_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::read_element_parts, module)?)?;
     module.add_function(wrap_pyfunction!(elements::replace_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::split_elements, module)?)?;
     module.add_function(wrap_pyfunction!(files::make_files, module)?)?;

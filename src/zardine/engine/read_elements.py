@@ -124,8 +124,26 @@ def join_elements(
     data = KERNEL.read_elements(sources, jobs, ends, sums, thread_count())
     if data is None:
         return None
-    lengths = np.where(jobs[:, 2] == MISSING, 0, jobs[:, 2] - (_FRAME.size + sums * _SUM))
-    return list(zip(data, np.split(lengths, ends[:-1]), strict=True))
+    return list(zip(data, np.split(element_lengths(jobs, sums), ends[:-1]), strict=True))
+
+
+def element_lengths(jobs: Ints, sums: int) -> Ints:
+    """Return how long the byte string of each chunk is, by what it takes: 0 where nothing is stored."""
+    return np.where(jobs[:, 2] == MISSING, 0, jobs[:, 2] - (_FRAME.size + sums * _SUM))
+
+
+def read_element_parts(
+    sources: Sequence[BytesLike | int], jobs: Ints, sizes: Sequence[int], spans: Ints, sums: int
+) -> list[bytearray] | None:
+    """Return rows of byte strings, of whole chunks that are verified: for each of ``sizes``, bytes of a row, an output.
+
+    ``jobs`` and ``sums`` as for :func:`join_elements`: as many for each of ``sizes``, in turn. ``spans``: int64
+    ``(S, 3)``, the number of a chunk among these, its first row, and how many. ``None`` where anything is unusual or
+    wrong.
+    """
+    assert KERNEL is not None
+    found: list[bytearray] | None = KERNEL.read_element_parts(sources, jobs, sizes, spans, sums, thread_count())
+    return found
 
 
 def _portions(jobs: Ints, rows: Ints) -> list[Ints]:

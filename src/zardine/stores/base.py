@@ -228,6 +228,10 @@ class Store(ABC):
         """Whether :meth:`is_unchanged` takes microseconds and no request, so that one may ask at every operation."""
         return False
 
+    def version_of_names(self, prefix: str) -> Version | None:
+        """What differs when names come or go directly below ``prefix``; ``None`` where no cheap look tells that."""
+        return None
+
     # writeable
 
     @abstractmethod

@@ -13,7 +13,9 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, new_points, open_to_add
 from zardine.vectors.changing.creating import GivenObjects, StoreOptions, new_objects
 from zardine.vectors.changing.large_stores import store_points
+from zardine.vectors.changing.levels import change_cells
 from zardine.vectors.changing.one_writer import alone, repeated
+from zardine.vectors.changing.points_behind import points_behind
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_ids, plain_array, plain_ids
 from zardine.vectors.content.changes import plain_points
@@ -140,7 +142,12 @@ def append_points(
         def in_bins(both: Content) -> Content:
             return plain_points(both.positions, both.vertex_attributes, both.visible(), *shapes)
 
-        add(level, plain_points(points, columns, None, *shapes), remake=in_bins)
+        content = plain_points(points, columns, None, *shapes)
+        patch = points_behind(level, content)
+        if patch is None:
+            add(level, content, remake=in_bins)
+        else:
+            change_cells(level, patch)
         return
     ids = checked_ids(object_ids, len(points), "object_ids")
     distinct, row = np.unique(ids, return_inverse=True)

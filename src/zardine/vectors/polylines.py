@@ -24,10 +24,12 @@ from zardine.vectors.content.grouping import gains_of
 from zardine.vectors.content.parts import Vertices, loaded
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
 from zardine.vectors.format.ragged import ranges, rows_at, starts_of
-from zardine.vectors.reading.answer import check_geometry, crs_of, find_objects, values_of
+from zardine.vectors.reading.answer import check_geometry, crs_of, find_objects, resolve, values_of
 from zardine.vectors.reading.loading_objects import known_ids, load_object_tables
+from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
+from zardine.vectors.reading.whole_objects import read_whole
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.level_in_parts import Step
 from zardine.vectors.storing.store import Level
@@ -190,20 +192,31 @@ def read_polylines(
 
 def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
     check_geometry(level, "line", "polyline", "streamline")
-    found = find_objects(level, query)
+    asked = resolve(level, query)
+    whole = read_whole(asked)
+    if whole is not None:
+        columns = {name: column.decoded() for name, column in whole.vertex_attributes.items()}
+        return _made(asked.level, whole.manifests, (whole.positions, whole.starts), columns, of_objects)
+    found = find_objects(asked)
     if found is None:
         raise SelectionError(f"{level.owner.name} has no lines: level {query.level} has no object index")
     content, manifests = found.content, found.manifests
     starts, rows = content.rows_of_objects()
-    tables = load_object_tables(found.level, manifests, of_objects)
-    return Polylines(
-        rows_at(content.positions, rows),
-        starts,
-        manifests.ids.copy(),
-        values_of(content.vertex_attributes, rows, query.attributes),
-        {name: column.decoded() for name, column in tables.items()},
-        crs_of(level),
-    )
+    columns = values_of(content.vertex_attributes, rows, query.attributes)
+    return _made(found.level, manifests, (rows_at(content.positions, rows), starts), columns, of_objects)
+
+
+def _made(
+    level: Level,
+    manifests: Manifests,
+    vertices: tuple[npt.NDArray[Any], npt.NDArray[np.int64]],
+    columns: dict[str, npt.NDArray[Any]],
+    of_objects: Names,
+) -> Polylines:
+    """What was read of lines: ``vertices`` are positions, and where those of each line start."""
+    tables = load_object_tables(level, manifests, of_objects)
+    of_lines = {name: column.decoded() for name, column in tables.items()}
+    return Polylines(*vertices, manifests.ids.copy(), columns, of_lines, crs_of(level))
 
 
 class LineQuestions(QueryOptions, total=False):

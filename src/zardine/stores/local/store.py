@@ -79,6 +79,10 @@ _AT_ONCE: Final = 64
 """Small files that are read before it is their turn."""
 _A_MOMENT: Final = 0.1
 """Seconds after which they are read again when it is."""
+_STEP_OF_TIMES: Final = 50_000_000
+"""Nanoseconds between two times of a file system, at most: it may say the same of what is changed within ..."""
+_LONG_STEP_OF_TIMES: Final = 3 * 10**9
+"""... and of one whose times are whole seconds."""
 _last_change: list[object] = [object()]
 """Another one after each time that this process began to change files of a store."""
 
@@ -348,6 +352,17 @@ class LocalStore(Store):
             return version_of(os.stat(f"{self._base.path}/{key}")) == version
         except OSError:
             return False
+
+    def version_of_names(self, prefix: str) -> Version | None:
+        """As in :class:`Store`; ``""`` of a directory that was changed just now, and may be changed again unseen."""
+        try:
+            status = os.stat(f"{self._base.path}/{prefix}")
+        except OSError:
+            return "none"
+        whole = status.st_mtime_ns % 10**9 == 0  # some file systems know no less
+        if abs(time.time_ns() - status.st_mtime_ns) < (_LONG_STEP_OF_TIMES if whole else _STEP_OF_TIMES):
+            return ""
+        return version_of(status)
 
     # writeable
 

@@ -101,6 +101,9 @@ class WrapperStore(Store):
     def is_unchanged(self, key: str, version: Version | None) -> bool:
         return self._store.is_unchanged(self._key(key), version)
 
+    def version_of_names(self, prefix: str) -> Version | None:
+        return self._store.version_of_names(self._prefix(prefix))
+
     @property
     def has_cheap_looks(self) -> bool:
         return self._store.has_cheap_looks

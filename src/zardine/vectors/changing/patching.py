@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.cache import Cache
 from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.nodes.array import Array
@@ -148,14 +149,25 @@ def is_listed(array: CellArray, keys: Ints) -> Any:
     return np.fromiter((text in texts for text in _texts(keys)), np.bool_, len(keys))
 
 
-def _texts_of(listed: Any) -> set[Any]:
+_OF_A_KEY: Final = 128
+"""Bytes that a key takes in a set, about, with its text."""
+_seen: Cache[int, tuple[Any, frozenset[Any]]] = Cache(32 * 2**20)
+"""The keys of lists, by the identity of these, which documents hold and nobody changes: they are held here."""
+
+
+def _texts_of(listed: Any) -> frozenset[Any]:
     """The keys that a list of chunks holds. Raises :class:`UnfitError` for what can be no list of keys."""
     if not isinstance(listed, list | tuple):
         raise UnfitError(NONEMPTY)
+    known = _seen.get(id(listed))
+    if known is not None and known[0] is listed:
+        return known[1]
     try:
-        return set(listed)
+        found = frozenset(listed)
     except TypeError:
         raise UnfitError(NONEMPTY) from None
+    _seen.put(id(listed), (listed, found), 1024 + _OF_A_KEY * len(found))
+    return found
 
 
 def put_cells(patch: Patch, gone: Ints | None = None, *, only: str | None = None) -> None:

@@ -149,12 +149,11 @@ def run_query(level: Level, query: Query, *, fragments: bool = False) -> Found:
     return Found(level, content, asked.manifests, matching_rows(level, content, query, asked.wanted), asked.wanted)
 
 
-def find_objects(level: Level, query: Query) -> FoundObjects | None:
-    """Every object that ``query`` names and that has a vertex that it asks for, whole; ``None`` without an index.
+def find_objects(asked: Asked) -> FoundObjects | None:
+    """Every object that a query names and that has a vertex that it asks for, whole; ``None`` without an index.
 
     ``bbox``, ``chunks`` and ``where`` choose objects.
     """
-    asked = resolve(level, query)
     level, query = asked.level, asked.query
     manifests = asked.manifests if asked.chosen is None else asked.chosen
     if manifests is None:

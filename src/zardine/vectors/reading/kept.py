@@ -7,13 +7,16 @@ of the level and those of arrays, are the ones that are stored: if so, the answe
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
+from zardine.engine.array_config import ArrayConfig
 from zardine.engine.workers import for_each, most_requests
 from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.stores.base import Store, Version
+from zardine.stores.local.store import LocalStore
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.format.cell_documents import NONEMPTY, ChunkList
@@ -22,6 +25,11 @@ from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.steady import Table
 from zardine.vectors.storing.store import Level, VectorStore
 
+_OF_A_LEVEL: Final = 32 * 2**10
+"""Bytes that are counted for a level, with what the root group says ..."""
+_OF_A_NODE: Final = 16 * 2**10
+"""... and for each of its nodes, beside its list of chunks."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptLevel(Level):
@@ -29,10 +37,12 @@ class KeptLevel(Level):
 
     nodes: dict[str, NodeMetadata | None] = field(default_factory=dict)
     listed: dict[str, list[str]] = field(default_factory=dict)
-    arrays: dict[str, CellArray | None] = field(default_factory=dict)
-    """That were opened to change the level: what was read of their shards is known to them."""
+    arrays: dict[str, CellArray] = field(default_factory=dict)
+    """That were opened to change the level, or lie in a local folder: they know what was read of their shards."""
     versions: dict[str, Version | None] | None = None
     """Of documents that were read, by key, from before that; ``None`` for one answer: others look as they read."""
+    folders: dict[str, Version] = field(default_factory=dict)
+    """The same of what was listed, by prefix."""
     lists: list[ChunkList] = field(default_factory=list)
     """Lists of chunks that differ, of all documents."""
     to_change: bool = False
@@ -63,16 +73,29 @@ class KeptLevel(Level):
         if self.to_change and relative and relative.partition("/")[0] not in self.names(""):
             return []  # one look tells of every family that it is not there
         if relative not in self.listed:
+            if self.versions is not None:
+                store, prefix = self.owner.store, f"{child(self.path, relative) if relative else self.path}/"
+                version = store.version_of_names(prefix)
+                if version is not None:
+                    self.folders.setdefault(prefix, version)
             self.listed[relative] = Level.names(self, relative)
         return list(self.listed[relative])
 
     def cells(self, relative: str) -> CellArray | None:
         """See :meth:`Level.cells`."""
-        if not self.to_change:
+        if not self.to_change and (self.versions is None or type(self.owner.store) is not LocalStore):
             return Level.cells(self, relative)
-        if relative not in self.arrays:
-            self.arrays[relative] = Level.cells(self, relative)
-        return self.arrays[relative]
+        known, config = self.arrays.get(relative), ArrayConfig.from_settings()
+        if known is not None and (self.to_change or known.array._handle.config is config):
+            return known
+        found = Level.cells(self, relative)
+        if found is not None and (self.to_change or not config.cache):  # chunks that an array keeps are to go with it
+            self.arrays[relative] = found
+        return found
+
+    @property
+    def _takes_as_stored(self) -> bool:
+        return self.to_change  # under a lock
 
     def values(self, relative: str) -> Table | None:
         """See :meth:`Level.values`; who has used a document to change the table looks whether it is another one now."""
@@ -83,6 +106,14 @@ class KeptLevel(Level):
     def is_as_kept(self) -> bool:
         """Whether the documents that were used are those that are stored."""
         store, known = self.owner.store, list((self.versions or {}).items())
+        if any(not version or store.version_of_names(prefix) != version for prefix, version in self.folders.items()):
+            return False
+        if store.has_cheap_looks:
+            looks = (
+                store.version(key) == version if version is None else store.is_unchanged(key, version)
+                for key, version in known
+            )
+            return self.is_unchanged() and all(looks)
         same = [False] * (len(known) + 1)
 
         def look(which: int) -> None:
@@ -91,8 +122,14 @@ class KeptLevel(Level):
             else:
                 same[which] = store.version(known[which][0]) == known[which][1]
 
-        for_each(look, range(len(same)), len(same), 1 if store.has_cheap_looks else most_requests(store))
+        for_each(look, range(len(same)), len(same), most_requests(store))
         return all(same)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about."""
+        lists = sum(each.chunks.nbytes for each in self.lists)
+        return _OF_A_LEVEL + _OF_A_NODE * len(self.nodes) + 2 * lists
 
     def _with_numbers(self, node: NodeMetadata | None) -> NodeMetadata | None:
         keys = node.attributes.get(NONEMPTY) if isinstance(node, ArrayMetadata) else None
@@ -121,7 +158,16 @@ class KeptDocuments:
     def get(self, number: int, store: Store) -> KeptLevel | None:
         """Return a level that is kept, to be read from ``store``; ``None`` for none."""
         level = self._levels.get(number) if type(number) is int else None
-        return None if level is None else replace(level, owner=replace(level.owner, store=store))
+        if level is None or "" in level.folders.values():  # who comes next may see other names in the same version
+            return None
+        if level.owner.store is store:
+            return level
+        return replace(level, owner=replace(level.owner, store=store))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about."""
+        return sum(level.nbytes for level in self._levels.values())
 
     def keep(self, number: int, level: Level, before: dict[str, Version | None]) -> Level:
         """Keep a level that was opened just now; ``before`` are versions of documents from before that.

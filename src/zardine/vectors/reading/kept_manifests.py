@@ -31,9 +31,9 @@ def kept_manifests(level: Level, read: Callable[[], Manifests | None]) -> Manife
     known = _kept.get(place)
     if known is not None and _are_unchanged(store, known[0]):
         return known[1]
-    if _has_looked(level):  # at documents that may be older than what is there now
+    before = _versions(level) if _are_newest(level) else None
+    if before is None:
         return read()
-    before = _versions(level)
     found = read()
     if found is not None and _are_unchanged(store, before):
         found.freeze()
@@ -41,9 +41,13 @@ def kept_manifests(level: Level, read: Callable[[], Manifests | None]) -> Manife
     return found
 
 
-def _has_looked(level: Level) -> bool:
-    nodes = level.nodes if isinstance(level, KeptLevel) else {}
-    return any(part in nodes for part in _PARTS)
+def _are_newest(level: Level) -> bool:
+    """Whether the documents that the level knows of its objects are none, or those that are there now."""
+    if not isinstance(level, KeptLevel):
+        return True
+    store, seen = level.owner.store, [document_key(child(level.path, part)) for part in _PARTS if part in level.nodes]
+    known = level.versions or {}
+    return all(key in known for key in seen) and _are_unchanged(store, {key: known[key] for key in seen})
 
 
 def _versions(level: Level) -> _Versions:

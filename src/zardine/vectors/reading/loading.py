@@ -266,7 +266,7 @@ def column_of_cells(array: CellArray, cells: Cells, keys: Ints, counts: Ints, ne
         whole = np.zeros((int(counts.sum()), *shape), dtype)
         whole[ranges(starts_of(counts)[:-1], found)] = values[ranges(before, found)]
         values = whole
-    return _as_column(array, values)
+    return as_column(array, values)
 
 
 def _channels_found(found: Ints, counts: Ints) -> tuple[int, ...]:
@@ -291,7 +291,8 @@ def row_shape_of(array: CellArray) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _as_column(array: CellArray, values: npt.NDArray[Any]) -> Column:
+def as_column(array: CellArray, values: npt.NDArray[Any]) -> Column:
+    """Values that were read of an attribute, with what its document says of them. Raises :class:`CorruptionError`."""
     attributes = array.attributes
     if values.dtype.kind in "US":
         return _text_column(array, values)

@@ -24,6 +24,7 @@ from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.reading.kept import KeptLevel, KeptPlace
+from zardine.vectors.reading.kept_levels import lasting, note_size
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore
 
@@ -74,14 +75,17 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
     Raises :class:`~zardine.errors.StoreError` where that happens again and again, and what :func:`open_level` and
     ``read`` raise.
     """
+    path = lasting(path, number)
     kept = path.documents.get(number, path.store) if isinstance(path, KeptPlace) else None
-    was_kept = kept is not None
+    was_kept, before = kept is not None, 0 if kept is None else kept.nbytes
     level = _opened(path, number) if kept is None else kept
     for _ in attempts(CHANGES):
         try:
             found = read(level)
             good = level.is_as_kept() if was_kept and isinstance(level, KeptLevel) else level.is_current()
             if good and NEXT not in level.document.attributes:
+                if isinstance(level, KeptLevel) and level.nbytes != before:
+                    note_size(path)
                 return found
         except ArrayChangedError:
             pass

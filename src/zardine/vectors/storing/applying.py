@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -138,9 +139,7 @@ def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) 
         relative: parse_node_json(dict(document), f"the logged document of {relative}")
         for relative, document in log.documents.items()
     }
-    config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
-    if store.edits_files and config.write_strategy == "rewrite":
-        config = replace(config, write_strategy="append")  # costs the cells, and not the shards that they are in
+    config = _config_for(ArrayConfig.from_settings(), store.edits_files)
     arrays = {relative: _array(store, path, relative, documents, known, config) for relative in (*log.cells, *log.rows)}
     cells = {relative: _cells(arrays[relative], changed) for relative, changed in log.cells.items()}
     for relative, changed in log.rows.items():
@@ -149,15 +148,16 @@ def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) 
         places = [*cells.items(), *((relative, changed.places) for relative, changed in log.rows.items())]
         keys = [key for relative, some in places for key in keys_of(arrays[relative], some)]
         store.look(keys, [document_key(child(path, relative), each) for relative, each in documents.items()])
+    sharded = [relative for relative in log.cells if arrays[relative].shards is not None]
+    undone = extend_shards([(arrays[each], cells[each], log.cells[each].values) for each in sharded])
+    still_to_do = dict(zip(sharded, undone, strict=True))
     for relative, changed in log.cells.items():
-        array = arrays[relative]
-        if array.shards is None:
+        array, left = arrays[relative], still_to_do.get(relative)
+        if left is None:
             replace_cells(array, cells[relative], changed.values)
-        else:
-            left = extend_shards(array, cells[relative], changed.values)
-            if len(left):
-                values = as_objects([changed.values[cell] for cell in left.tolist()])
-                array.set_coordinate_selection(tuple(cells[relative][left].T), values)
+        elif len(left):
+            values = as_objects([changed.values[cell] for cell in left.tolist()])
+            array.set_coordinate_selection(tuple(cells[relative][left].T), values)
     for relative, changed in log.rows.items():
         table, rows = arrays[relative], changed.places[:, 0]
         values = row_values(table, changed.values)
@@ -167,6 +167,15 @@ def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) 
             table.set_orthogonal_selection((rows,), values)
     for relative, metadata in documents.items():
         write_document(store, child(path, relative), metadata)
+
+
+@lru_cache(maxsize=8)
+def _config_for(config: ArrayConfig, edits_files: bool) -> ArrayConfig:
+    """How cells and rows are put in their places, where the settings say ``config``."""
+    config = replace(config, write_empty_chunks=False)
+    if edits_files and config.write_strategy == "rewrite":
+        config = replace(config, write_strategy="append")  # costs the cells, and not the shards that they are in
+    return config
 
 
 def _cells(array: Array, changed: Changed) -> Ints:

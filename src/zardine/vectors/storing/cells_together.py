@@ -6,10 +6,11 @@ the arrays of :mod:`zardine.nodes.array`, which also say what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from zardine.cache import Cache
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES, known_index
-from zardine.engine.read_elements import element_chain, join_elements, sums_of
+from zardine.engine.read_elements import element_chain, element_lengths, join_elements, read_element_parts, sums_of
 from zardine.errors import DataError
 from zardine.frozen import with_fields
 from zardine.nodes.array import Array
@@ -28,6 +29,8 @@ from zardine.stores.base import OpenFile, Store
 from zardine.stores.local.store import LocalStore
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.ragged import starts_of, unique_numbers
+
+T = TypeVar("T")
 
 _MOST_SHARDS = 32
 """Files that are read in one call: half of those that are kept open."""
@@ -86,12 +89,65 @@ def read_cells_together(array: Array, cells: Ints) -> Cells | None:
 
     Raises as :func:`~zardine.engine.freshness.check_fresh`.
     """
-    found = read_alike_together([array], cells)
-    return None if found is None else found[0]
+    found = find_alike_together([array], cells)
+    read = None if found is None else found.read(0)
+    return None if read is None else read[0]
 
 
-def read_alike_together(arrays: Sequence[Array], cells: Ints) -> list[Cells] | None:
-    """Cells ``(C, K)`` of some arrays of one store, all in shards of one form, by one call: see the above."""
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundCells:
+    """Where the cells of some arrays of one store are: in shards that are open, by indexes that were checked."""
+
+    arrays: Sequence[Array]
+    files: Sequence[OpenFile]
+    keys: Sequence[Sequence[str]]
+    """Of each array those of its shards."""
+    places: Sequence[Ints]
+    """Of each array what :func:`~zardine.engine.read_elements.join_elements` takes, one row for each cell."""
+    sums: int
+
+    def lengths(self, which: int) -> Ints:
+        """How many bytes each cell of an array has, none where it is not stored."""
+        return element_lengths(self.places[which], self.sums)
+
+    def read(self, *which: int) -> list[Cells] | None:
+        """Read the cells of some arrays; ``None`` where anything is unusual or wrong."""
+        some = [self.places[each] for each in which]
+        ends = [len(some[0]) * (number + 1) for number in range(len(some))]
+
+        def read() -> list[Cells] | None:
+            found = join_elements(self._fds(), np.concatenate(some), self.sums, ends)
+            return None if found is None else [Cells(*each) for each in found]
+
+        return self._whole(read)
+
+    def read_parts(self, which: Sequence[int], sizes: Sequence[int], spans: Ints) -> list[bytearray] | None:
+        """Read rows of the cells of some arrays, whose rows have ``sizes`` bytes; ``None`` as for :meth:`read`.
+
+        ``spans`` ``(S, 3)``: the number of a cell, its first row that is wanted, and how many are.
+        """
+        some = [self.places[each] for each in which]
+        return self._whole(lambda: read_element_parts(self._fds(), np.concatenate(some), sizes, spans, self.sums))
+
+    def _fds(self) -> list[int]:
+        return [file.fd for file in self.files]
+
+    def _whole(self, read: Callable[[], T | None]) -> T | None:
+        """What ``read`` gives, if nobody may have changed the files meanwhile; else their indexes are forgotten."""
+        try:
+            found = read()
+            checked = all(each._handle.layout.is_checked for each in self.arrays)
+            if found is not None and not (checked or all(file.is_unedited() for file in self.files)):
+                return None
+        except (DataError, MemoryError):
+            found = None
+        if found is None:
+            _forget(self.arrays, self.keys)
+        return found
+
+
+def find_alike_together(arrays: Sequence[Array], cells: Ints) -> FoundCells | None:
+    """Look where cells ``(C, K)`` of some arrays of one store are, all in shards of one form; ``None`` as above."""
     array, handle = arrays[0], arrays[0]._handle
     form = _form_of(array)
     if form is None or any(_form_of(each) != form for each in arrays[1:]):
@@ -109,33 +165,35 @@ def read_alike_together(arrays: Sequence[Array], cells: Ints) -> list[Cells] | N
         return None
     where = list(zip(*(axis.tolist() for axis in np.unravel_index(shards, grid)), strict=True))
     keys = [each._handle.keys(where) for each in arrays]
+    order = np.argsort(number, kind="stable")
+    parts = np.split(rows[order], np.searchsorted(number[order], np.arange(1, len(shards))))
+    places = []
     try:
         files = handle.store.kept_files(list(chain.from_iterable(keys)))
         if files is None:
             return None
-        order = np.argsort(number, kind="stable")
-        edges = np.searchsorted(number[order], np.arange(1, len(shards)))
-        parts = np.split(rows[order], edges)
-        tables = []
         for which, each in enumerate(arrays):
             own = files[which * len(shards) : (which + 1) * len(shards)]
             table = _places_in(each._handle, keys[which], own, parts, order, number + which * len(shards))
             if table is None:
                 return None
-            tables.append(table)
-        ends = [len(cells) * (which + 1) for which in range(len(arrays))]
-        found = join_elements([file.fd for file in files], np.concatenate(tables), sums, ends)
-        checked = all(each._handle.layout.is_checked for each in arrays)
-        if not (checked or all(file.is_unedited() for file in files)):
-            return None
+            places.append(table)
     except (DataError, MemoryError):
-        found = None
-    if found is None:
-        for each, own_keys in zip(arrays, keys, strict=True):
-            for key in own_keys:
-                INDEXES.drop(each._handle.cache_space, key)
+        _forget(arrays, keys)
         return None
-    return [Cells(*each) for each in found]
+    return FoundCells(arrays, files, keys, places, sums)
+
+
+def _forget(arrays: Sequence[Array], keys: Sequence[Sequence[str]]) -> None:
+    """Forget what was read of indexes of shards: it is not what is there, or was damaged."""
+    for each, own_keys in zip(arrays, keys, strict=True):
+        for key in own_keys:
+            INDEXES.drop(each._handle.cache_space, key)
+
+
+def is_read_together(array: Array) -> bool:
+    """Whether cells of an array can be read so: they are in shards that are files, and not compressed."""
+    return _form_of(array) is not None
 
 
 def _form_of(array: Array) -> tuple[Store, tuple[int, ...], tuple[int, ...], bool, int] | None:

@@ -7,48 +7,114 @@ no compression. All else is left to the arrays of :mod:`zardine.nodes.array`, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice
 from typing import Final
 
 import numpy as np
 
 from zardine.buffers import Ints
 from zardine.engine.changed_files import note_changed
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.read_elements import element_chain, sums_of
 from zardine.kernel import KERNEL
 from zardine.nodes.array import Array
+from zardine.sharding.layout import ShardLayout
 from zardine.vectors.storing.cell_bytes import by_shard
 
 _MOST_INDEX: Final = 4 * 2**20
 """Bytes of an index that the kernel reads, of which it makes a few copies: a document may say anything."""
 
 
-def extend_shards(array: Array, cells: Ints, values: Sequence[bytes]) -> Ints:
-    """Put cells ``(C, K)`` into their shards, empty ones out of them; gives the numbers of those that are still to do.
+Change = tuple[Array, Ints, Sequence[bytes]]
+"""An array, cells ``(C, K)`` of it, and what each is to hold."""
+_Form = tuple[int, int, int, float]
+"""What shards have in common that one call extends: checksums, rows of an index, longest chunk, share left unused."""
 
-    For who looks after the document of the array, and writes into shards of which all that is there stays.
+
+@dataclass(frozen=True, slots=True)
+class _Extension:
+    """What goes into the shards of an array."""
+
+    number: int
+    """Of the change."""
+    handle: ArrayHandle
+    order: Ints
+    """Of the cells, by their shards."""
+    bounds: Ints
+    """Where the cells of each shard start in that, and in all."""
+    rows: Ints
+    """Of each cell, in this order, in the index of its shard."""
+    keys: list[str]
+    values: list[bytes]
+
+
+def extend_shards(changes: Sequence[Change]) -> list[Ints]:
+    """Put cells into the shards of arrays of one store, empty ones out of them; those of one form by one call.
+
+    Gives of each change the numbers of the cells that are still to do. For who looks after the documents of the arrays,
+    and writes into shards of which all that is there stays.
     """
+    left = [np.arange(len(values)) for _, _, values in changes]
+    forms: dict[_Form, list[_Extension]] = {}
+    last: tuple[ShardLayout, Ints, _Order] | None = None
+    for number, (array, cells, values) in enumerate(changes):
+        form, shard = _form_of(array), array._handle.layout.uniform_shard
+        if form is None or shard is None or not len(values):
+            continue
+        if last is None or last[0].grid != shard.grid or not np.array_equal(last[1], cells):
+            last = shard, cells, by_shard(cells, shard)  # arrays of vertices change in the same cells
+        shards, order, bounds, rows = last[2]
+        keys = array._handle.keys(map(tuple, shards.tolist()))
+        some = [values[cell] for cell in order.tolist()]
+        forms.setdefault(form, []).append(_Extension(number, array._handle, order, bounds, rows, keys, some))
+    for form, extensions in forms.items():
+        for each, undone in zip(extensions, _extend(form, extensions), strict=True):
+            bounds = each.bounds
+            left[each.number] = np.sort(
+                np.concatenate([each.order[:0], *(each.order[bounds[which] : bounds[which + 1]] for which in undone)])
+            )
+    return left
+
+
+_Order = tuple[Ints, Ints, Ints, Ints]
+"""What :func:`~zardine.vectors.storing.cell_bytes.by_shard` gives."""
+
+
+def _form_of(array: Array) -> _Form | None:
+    """The form of the shards of an array; ``None`` for those that are not extended here."""
     handle = array._handle
     layout, config = handle.layout, handle.config
-    chain, shard, every = element_chain(layout), layout.uniform_shard, np.arange(len(values))
+    chain, shard = element_chain(layout), layout.uniform_shard
     sums = None if chain is None else sums_of(chain)
-    if KERNEL is None or chain is None or sums is None or shard is None or not len(values):
-        return every
+    if KERNEL is None or chain is None or sums is None or shard is None:
+        return None
     if not shard.has_words or not shard.has_checksum or shard.index_at_start or handle.write_empty_chunks:
-        return every
-    if shard.index_memory > _MOST_INDEX:
-        return every
-    if handle.watched or config.write_strategy != "append" or chain.most_for_kernel() < 0:
-        return every
-    shards, order, bounds, rows = by_shard(cells, shard)
-    table = bounds, rows, shard.count, shard.index_at_start, shard.has_checksum
-    keys = handle.keys(map(tuple, shards.tolist()))
-    some = [values[cell] for cell in order.tolist()]
-    with handle.store.new_files(keys, changing=True) as files:
+        return None
+    if shard.index_memory > _MOST_INDEX or handle.watched or config.write_strategy != "append":
+        return None
+    most = chain.most_for_kernel()
+    return None if most < 0 else (sums, shard.count, most, config.most_unused)
+
+
+def _extend(form: _Form, extensions: Sequence[_Extension]) -> list[list[int]]:
+    """Extend shards of one form; gives of each array the numbers of those that are still to do."""
+    assert KERNEL is not None
+    sums, count, most, unused = form
+    keys = [key for each in extensions for key in each.keys]
+    sizes = [len(each.values) for each in extensions]
+    bounds = [each.bounds[:-1] + before for each, before in zip(extensions, accumulate([0, *sizes]), strict=False)]
+    table = np.concatenate([*bounds, [sum(sizes)]]), np.concatenate([each.rows for each in extensions])
+    with extensions[0].handle.store.new_files(keys, changing=True) as files:
         if files is None:
-            return every
-        done = KERNEL.extend_shards(some, sums, table, files, chain.most_for_kernel(), config.most_unused)
-    left = [which for which, key in enumerate(keys) if not note_changed(handle, key, done[which])]
-    return np.sort(np.concatenate([every[:0], *(order[bounds[which] : bounds[which + 1]] for which in left)]))
+            return [list(range(len(each.keys))) for each in extensions]
+        values = [value for each in extensions for value in each.values]
+        done = iter(KERNEL.extend_shards(values, sums, (*table, count, False, True), files, most, unused))
+    undone: list[list[int]] = []
+    for each in extensions:
+        told = list(islice(done, len(each.keys)))
+        undone.append([w for w, key in enumerate(each.keys) if not note_changed(each.handle, key, told[w])])
+    return undone
 
 
 __all__ = ["extend_shards"]

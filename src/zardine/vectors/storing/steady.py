@@ -21,7 +21,7 @@ from zardine.stores.attempts import CHANGES, attempts
 from zardine.vectors.format.change_log import Changed
 from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.storing.cells import CellArray
-from zardine.vectors.storing.cells_together import Cells, read_alike_together
+from zardine.vectors.storing.cells_together import Cells, FoundCells, find_alike_together
 from zardine.vectors.storing.table_rows import row_values
 
 T = TypeVar("T")
@@ -126,6 +126,13 @@ def read_alike(arrays: Sequence[CellArray], chunks: Ints) -> list[Cells] | None:
 
     ``None`` where that cannot be, anything is wrong, or a cell is not stored: each array by itself says what it is.
     """
+    found = find_alike(arrays, chunks)
+    cells = None if found is None else found.read(*range(len(arrays)))
+    return None if cells is None or any((each.lengths == 0).any() for each in cells) else cells
+
+
+def find_alike(arrays: Sequence[CellArray], chunks: Ints) -> FoundCells | None:
+    """Where the cells of ``chunks`` of several arrays are: see :func:`read_alike`."""
     if len(chunks) == 0 or not arrays[0].array.store.gives_files:
         return None
     origin = arrays[0].origin
@@ -135,10 +142,9 @@ def read_alike(arrays: Sequence[CellArray], chunks: Ints) -> list[Cells] | None:
     if not arrays[0].inside(chunks).all():
         return None
     try:
-        found = read_alike_together([each.array for each in arrays], chunks - np.asarray(origin))
+        return find_alike_together([each.array for each in arrays], chunks - np.asarray(origin))
     except (ArrayChangedError, NodeNotFoundError):
         return None
-    return None if found is None or any((each.lengths == 0).any() for each in found) else found
 
 
 Table = tuple[Array, npt.NDArray[Any]]

@@ -197,10 +197,15 @@ class Level:
         """Whether its document is the one that it was opened with."""
         try:
             if self.version is not None:
-                return self.owner.store.version(document_key(self.path)) == self.version
+                return self.owner.store.is_unchanged(document_key(self.path), self.version)
             return self.owner.level(self.document.level).document.attributes == self.document.attributes
         except ZardineError:
             return False  # who opens it again is told
+
+    @property
+    def _takes_as_stored(self) -> bool:
+        """Whether documents are used as they are now."""
+        return True
 
     @property
     def rank(self) -> int:
@@ -233,7 +238,7 @@ class Level:
 
     def cells(self, relative: str) -> CellArray | None:
         """An array with one cell for each chunk, or ``None``."""
-        as_stored = type(self) is Level and self.is_settled
+        as_stored = self._takes_as_stored and self.is_settled
         array = open_again(self.owner.store, child(self.path, relative)) if as_stored else None
         if array is None:
             node = self.node(relative)
