@@ -21,6 +21,8 @@ const SETTLING: Duration = Duration::from_millis(50);
 /// The threads of a process.
 struct Pool {
     process: u32,
+    /// See `SETTLING`.
+    settling: Duration,
     state: Mutex<State>,
     /// All that were told of a call have looked at it.
     settled: Condvar,
@@ -100,7 +102,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Pool {
     fn new(process: u32) -> Self {
-        Pool { process, state: Mutex::default(), settled: Condvar::new() }
+        Pool { process, settling: SETTLING, state: Mutex::default(), settled: Condvar::new() }
     }
 
     fn there_is() -> Option<&'static Pool> {
@@ -149,9 +151,9 @@ impl Pool {
 
     fn retire(&self) {
         let mut state = lock(&self.state);
-        let until = Instant::now() + SETTLING;
+        let until = Instant::now() + self.settling;
         while state.coming > 0 && Instant::now() < until {
-            let waited = self.settled.wait_timeout(state, SETTLING);
+            let waited = self.settled.wait_timeout(state, self.settling);
             state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }
         let idle = std::mem::take(&mut state.idle);
@@ -310,10 +312,12 @@ mod tests {
 
     use super::*;
 
-    /// One of its own, which stays for good, as those of processes do: where tools that look for leaks find it.
+    /// One of its own, which stays for good, as those of processes do: where tools that look for leaks find it. It waits
+    /// for all that come late, who may be kept from it by others for long.
     fn new_pool() -> &'static Pool {
         static ALL: Mutex<Vec<&'static Pool>> = Mutex::new(Vec::new());
-        let pool: &Pool = Box::leak(Box::new(Pool::new(0)));
+        let settling = Duration::from_secs(60);
+        let pool: &Pool = Box::leak(Box::new(Pool { settling, ..Pool::new(0) }));
         lock(&ALL).push(pool);
         pool
     }
