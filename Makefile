@@ -93,7 +93,7 @@ asan: $(VENV)/.stamp-test ## the tests of the native kernel, in Rust and in Pyth
 	rm -rf rust/target/asan/python && mkdir -p rust/target/asan/python && cp -r src/zardine rust/target/asan/python
 	cp rust/target/asan/x86_64-unknown-linux-gnu/debug/libzardine_kernel.so \
 	  rust/target/asan/python/zardine/_kernel.abi3.so
-	PYTHONPATH=rust/target/asan/python ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 \
+	PYTHONPATH=rust/target/asan/python ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=16 \
 	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	  $(BIN)/python -m pytest -n 0 tests/kernel tests/property/test_kernel_equals_python.py
 

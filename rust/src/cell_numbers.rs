@@ -31,6 +31,9 @@ impl CellGrid {
         if !(1..=MOST_AXES).contains(&rank) || first.len() != rank || widths.len() != rank {
             return Err("a grid has one to four axes, and a length, a first cell and a number for each".into());
         }
+        if first.iter().any(|first| first.fract() != 0.0) {
+            return Err("a first cell that is no whole number".into()); // between two, places would be beyond the last
+        }
         let count = widths.iter().try_fold(1usize, |count, &width| count.checked_mul(width));
         let count = count.filter(|&count| count <= 1 << 53).ok_or("a grid of too many cells")?;
         let widths: Vec<f64> = widths.iter().map(|&width| width as f64).collect();
@@ -252,6 +255,9 @@ mod tests {
         assert!(CellGrid::new(&[1.0], &[0.0], &[1 << 54]).is_err());
         assert!(CellGrid::new(&[1.0; 5], &[0.0; 5], &[1; 5]).is_err());
         assert!(CellGrid::new(&[1.0; 2], &[0.0], &[1; 2]).is_err());
+        for first in [-0.5, f64::NAN, f64::INFINITY] {
+            assert!(CellGrid::new(&[1.0; 2], &[0.0, first], &[2, 10]).is_err());
+        }
         let grid = CellGrid::new(&[1.0], &[0.0], &[1]).unwrap();
         let positions = Positions { values: SharedBytes::of(&[0; 8]), double: true };
         assert_eq!(number(positions, &grid, &mut [MaybeUninit::new(0); 16], 1), None);

@@ -183,6 +183,7 @@ impl Drop for Open<'_> {
 #[cfg(test)]
 mod tests {
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
     use crate::Reason;
@@ -230,6 +231,27 @@ mod tests {
             Ok(())
         };
         assert!(outcomes(&[2], 2, &unit)[0].is_ok());
+    }
+
+    #[test]
+    fn a_job_waits_for_those_who_are_at_it() {
+        let (crew, both, done) = (Crew::default(), std::sync::Barrier::new(2), AtomicUsize::new(0));
+        let [own, other] = [(); 2].map(|()| crew.come());
+        thread::scope(|scope| {
+            scope.spawn(|| other.help());
+            let owner = thread::current().id();
+            let unit = |_: &mut (), _: usize| {
+                both.wait();
+                if thread::current().id() != owner {
+                    thread::sleep(Duration::from_millis(50)); // the owner has nothing to do any more
+                }
+                done.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            };
+            assert!(crew.share(2, || (), unit, |()| ()).is_ok());
+            assert_eq!(done.load(Ordering::Relaxed), 2);
+            own.help();
+        });
     }
 
     #[test]

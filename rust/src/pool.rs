@@ -24,6 +24,8 @@ pub const LOOKING: Duration = Duration::from_micros(50);
 /// The threads of a process.
 struct Pool {
     process: u32,
+    /// See `SETTLING`.
+    settling: Duration,
     state: Mutex<State>,
     /// All that were told of a call have looked at it.
     settled: Condvar,
@@ -108,7 +110,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Pool {
     fn new(process: u32) -> Self {
-        Pool { process, state: Mutex::default(), settled: Condvar::new() }
+        Pool { process, settling: SETTLING, state: Mutex::default(), settled: Condvar::new() }
     }
 
     fn there_is() -> Option<&'static Pool> {
@@ -157,9 +159,9 @@ impl Pool {
 
     fn retire(&self) {
         let mut state = lock(&self.state);
-        let until = Instant::now() + SETTLING;
+        let until = Instant::now() + self.settling;
         while state.coming > 0 && Instant::now() < until {
-            let waited = self.settled.wait_timeout(state, SETTLING);
+            let waited = self.settled.wait_timeout(state, self.settling);
             state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }
         let idle = std::mem::take(&mut state.idle);
@@ -335,9 +337,19 @@ mod tests {
 
     use super::*;
 
+    /// One of its own, which stays for good, as those of processes do: where tools that look for leaks find it. It waits
+    /// for all that come late, who may be kept from it by others for long.
+    fn new_pool() -> &'static Pool {
+        static ALL: Mutex<Vec<&'static Pool>> = Mutex::new(Vec::new());
+        let settling = Duration::from_secs(60);
+        let pool: &Pool = Box::leak(Box::new(Pool { settling, ..Pool::new(0) }));
+        lock(&ALL).push(pool);
+        pool
+    }
+
     #[test]
     fn others_take_part() {
-        let pool: &Pool = Box::leak(Box::new(Pool::new(0)));
+        let pool = new_pool();
         for others in [1, 3, 3, 15, 2] {
             let (all, count) = (Barrier::new(others + 1), AtomicUsize::new(0));
             // each waits for all, so that all have to be there
@@ -359,7 +371,7 @@ mod tests {
 
     #[test]
     fn none_is_left_that_comes_too_late() {
-        let pool: &Pool = Box::leak(Box::new(Pool::new(0)));
+        let pool = new_pool();
         for _ in 0..500 {
             pool.call(7, 7, &|| ());
             let until = Instant::now() + Duration::from_secs(20);
@@ -401,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_call_inside_of_another_one_gets_threads_of_its_own() {
-        let pool: &Pool = Box::leak(Box::new(Pool::new(0)));
+        let pool = new_pool();
         let all = Barrier::new(6);
         pool.call(2, 5, &|| {
             pool.call(1, 5, &|| {
@@ -416,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_panic_comes_back_to_the_caller() {
-        let pool: &Pool = Box::leak(Box::new(Pool::new(0)));
+        let pool = new_pool();
         for in_caller in [true, false] {
             let (caller, both) = (thread::current().id(), Barrier::new(2));
             let outcome = catch_unwind(AssertUnwindSafe(|| {

@@ -26,7 +26,7 @@ pub fn take_rows(
     if size == 0 || Some(out.len()) != rows.len().checked_mul(size) {
         return false;
     }
-    let all: Vec<_> = rows.chunks(AT_ONCE).zip(out.chunks_mut(AT_ONCE * size)).map(Mutex::new).collect();
+    let all: Vec<_> = rows.chunks(AT_ONCE).zip(out.chunks_mut(AT_ONCE.saturating_mul(size))).map(Mutex::new).collect();
     let work = all.iter().map(|part| 2 * part.lock().unwrap_or_else(PoisonError::into_inner).1.len());
     let good = AtomicBool::new(true);
     Batches::new(work, threads).run(
@@ -171,6 +171,7 @@ mod tests {
             assert_eq!(taken(&values, size, &[-1, 0]), None);
         }
         assert_eq!(taken(&[], 4, &[]), Some(vec![]));
+        assert_eq!(taken(&[], usize::MAX / 2 + 1, &[]), Some(vec![]));
         assert_eq!(taken(&[1], 0, &[]), None);
         let rows = [AtomicI64::new(0)];
         assert!(!take_rows(SharedBytes::of(&[1, 2]), 2, &rows, &mut [MaybeUninit::new(0)], 1));

@@ -102,8 +102,7 @@ def write(party: Party, folder: str, crew: Crew, number: int, clock: Clock, repo
                 place = chosen.choice(mine)
                 fill(array, place, last[place] + 1, chosen)
                 last[place] += 1
-            report.counts["writes"] += 1
-            clock.wrote()
+            clock.did("writes", report)
 
     run_threads(work, min(crew.threads, len(PLACES) // crew.processes), report)
 
@@ -132,7 +131,7 @@ def read(folder: str, number: int, clock: Clock, report: Report) -> None:
         except Exception:
             report.error("reader")
             continue
-        report.counts["reads"] += 1
+        clock.did("reads", report)
         for place, values in found.items():
             low, high = int(values.min()), int(values.max())
             halves = [np.unique(values[: CHUNK // 2]), np.unique(values[CHUNK // 2 :])]
@@ -152,7 +151,7 @@ def use_tools(folder: str, clock: Clock, report: Report) -> None:
             except Exception:
                 report.error(name)
                 continue
-            report.counts[name] += 1
+            clock.did(name, report)
             faults = (*getattr(found, "faults", ()), *getattr(found, "actions", ()), *getattr(found, "left", ()))
             for fault in faults:
                 report.fault("error", f"{name}: {fault}")

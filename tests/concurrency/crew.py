@@ -7,23 +7,25 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-PATIENCE = 10
-"""How many times the given time a run may take to come to the fewest writes."""
+PATIENCE = 240
+"""Seconds that a run may take longer to come to the fewest of each kind: machines may be busy with other things."""
+CHANGES = ("writes", "appends")
 
 
 @dataclass(frozen=True)
 class Crew:
-    """How many work, and how long: ``seconds``, and on until ``fewest`` writes are done."""
+    """How many work, and how long: ``seconds``, and on until so many of each kind are done."""
 
     processes: int = 4
     threads: int = 4
     readers: int = 2
     seconds: float = 3.0
-    fewest: int = 0
+    fewest: Mapping[str, int] = field(default_factory=dict)
+    """By the names that reports have for what is done; ``changes`` are writes and appends."""
 
 
 @dataclass
@@ -56,20 +58,24 @@ class Clock:
     """Says when the work is over; shared by all processes."""
 
     def __init__(self, crew: Crew, context: Any) -> None:
-        self._writes = context.Value("q", 0)
-        self._fewest = crew.fewest
+        self._numbers = {kind: number for number, kind in enumerate(crew.fewest)}
+        self._fewest = list(crew.fewest.values())
+        self._done = context.Array("q", len(self._fewest))
         self._stop = time.monotonic() + crew.seconds
-        self._last = self._stop + PATIENCE * crew.seconds
+        self._last = self._stop + PATIENCE
 
-    def wrote(self) -> None:
-        """One more write."""
-        with self._writes.get_lock():
-            self._writes.value += 1
+    def did(self, kind: str, report: Report) -> None:
+        """One more of a kind."""
+        report.counts[kind] += 1
+        for each in (kind, "changes") if kind in CHANGES else (kind,):
+            if each in self._numbers:
+                with self._done.get_lock():
+                    self._done[self._numbers[each]] += 1
 
     def goes_on(self) -> bool:
         """Whether there is more to do."""
         now = time.monotonic()
-        return now < self._stop or (now < self._last and self._writes.value < self._fewest)
+        return now < self._stop or (now < self._last and any(map(int.__lt__, self._done, self._fewest)))
 
 
 Work = Callable[[Clock, Report], None]
@@ -92,7 +98,7 @@ def run_together(crew: Crew, jobs: list[Work]) -> list[Report]:
     processes = [context.Process(target=run, args=(number,)) for number in range(len(jobs))]
     for process in processes:
         process.start()
-    answers = dict(results.get(timeout=(PATIENCE + 1) * crew.seconds + 60) for _ in processes)
+    answers = dict(results.get(timeout=crew.seconds + PATIENCE + 120) for _ in processes)
     for process in processes:
         process.join()
     return [answers[number] for number in range(len(jobs))]

@@ -88,8 +88,7 @@ def work(growth: Growth, folder: str, crew: Crew, number: int, clock: Clock, rep
             length = array.append(block)[0]
             appended.append(Appended(name, count + 1, length, start, time.monotonic_ns()))
             count += 1
-            report.counts["appends"] += 1
-            clock.wrote()
+            clock.did("appends", report)
 
     def write(thread: int) -> None:
         mine = [cell for cell in CELLS[number :: crew.processes] if cell[1] <= LAST_SHARD[0]]
@@ -104,11 +103,11 @@ def work(growth: Growth, folder: str, crew: Crew, number: int, clock: Clock, rep
             count += 1
             old[slice(*cell)] = (number, count)
             written[cell] = count
-            report.counts["writes"] += 1
+            clock.did("writes", report)
             if chosen.random() < 0.2:
                 first.attrs[f"of {number}"] = count
                 report.notes["attribute"] = count
-                report.counts["attributes"] += 1
+                clock.did("attributes", report)
             time.sleep(chosen.uniform(0, 0.02))  # most of the time is for those who append
 
     run_threads(lambda thread: (append if thread else write)(thread), max(2, crew.threads), report)
@@ -137,7 +136,7 @@ def resize(folder: str, strategy: str, clock: Clock, report: Report) -> None:
         start = time.monotonic_ns()
         array.resize((wanted, 2))
         resized.append(Resized(wanted, start, time.monotonic_ns()))
-        report.counts["resizes"] += 1
+        clock.did("resizes", report)
 
 
 def read(folder: str, clock: Clock, report: Report) -> None:
@@ -153,7 +152,7 @@ def read(folder: str, clock: Clock, report: Report) -> None:
             report.error("reader")
             break
         end = time.monotonic_ns()
-        report.counts["reads"] += 1
+        clock.did("reads", report)
         for cell in CELLS:
             if (rows[slice(*cell)] != rows[cell[0]]).any():
                 report.fault("mixed", f"rows {cell}: {np.unique(rows[slice(*cell)], axis=0).tolist()}")

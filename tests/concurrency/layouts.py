@@ -111,15 +111,14 @@ def write(folder: str, me: int, clock: Clock, report: Report) -> None:
                 known[box] = number
                 for cell in cells:
                     perhaps.pop(cell, None)
-                report.counts["writes"] += 1
-                clock.wrote()
+                clock.did("writes", report)
             else:
                 found = np.zeros((BAND, WIDTH), "i8") + places(first, first + BAND) + (known << 16)
                 found[box] = handles[which][place]
                 check(found, first, known, perhaps, f"read by {me}", report)
-                report.counts["reads"] += 1
+                clock.did("reads", report)
         except ArrayChangedError:
-            report.counts["refused"] += 1
+            clock.did("refused", report)
             if chosen.random() < 0.5:
                 handles[which] = zardine.open_array(folder, mode="r+", config={"write_strategy": STRATEGIES[which]})
             else:
@@ -144,15 +143,14 @@ def grow(folder: str, clock: Clock, report: Report) -> None:
                 start = HEAD + len(rows)
                 new = rows + [number] * count
                 array.append(places(start, start + count) + (number << 16))
-                report.counts["appends"] += 1
+                clock.did("appends", report)
             else:
                 new = rows[: chosen.randint(0, len(rows))]
                 array.resize((HEAD + len(new), WIDTH))
-                report.counts["resizes"] += 1
+                clock.did("resizes", report)
             rows[:] = new
-            clock.wrote()
         except ArrayChangedError:
-            report.counts["refused"] += 1
+            clock.did("refused", report)
             array = zardine.open_array(folder, mode="r+")
             if array.shape[0] == HEAD + len(new):
                 rows[:] = new
@@ -168,7 +166,7 @@ def reshard(folder: str, clock: Clock, report: Report) -> None:
     while clock.goes_on():
         try:
             done = zardine.reshard(folder, **chosen.choice(LAYOUTS), max_memory=chosen.choice(MEMORY))
-            report.counts["reshards"] += 1
+            clock.did("reshards", report)
             if done.late:
                 report.fault("lost", f"too late: {done.late}")
         except Exception:
@@ -183,11 +181,11 @@ def use_tools(folder: str, clock: Clock, report: Report) -> None:
         try:
             for fault in zardine.verify(folder).faults:
                 report.fault("error", f"verify: {fault}")
-            report.counts["verify"] += 1
+            clock.did("verify", report)
             for fault in zardine.compact(folder).faults:
                 if "resharded" not in fault.message:  # which compact leaves alone, and says so
                     report.fault("error", f"compact: {fault}")
-            report.counts["compact"] += 1
+            clock.did("compact", report)
         except Exception:
             report.error("tools")
             return
@@ -201,9 +199,9 @@ def read(folder: str, clock: Clock, report: Report) -> None:
             rows = array[:HEAD]
             if ((rows & 0xFFFF) != places(0, HEAD)).any():
                 report.fault("mixed", f"a reader saw elements of other places: {(rows & 0xFFFF).tolist()}")
-            report.counts["reads"] += 1
+            clock.did("reads", report)
         except ArrayChangedError:
-            report.counts["refused"] += 1
+            clock.did("refused", report)
             array.refresh()
         except Exception:
             report.error("reader")

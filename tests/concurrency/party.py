@@ -88,7 +88,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="run all cases in turn, for so long in all")
     parser.add_argument("--case", action="append", choices=CASES, help="only this one (may be given several times)")
     parser.add_argument("--seconds", type=float, default=15.0, help="how long a case runs at a time")
-    parser.add_argument("--fewest", type=int, default=0, help="writes that a case goes on for, if they take longer")
+    parser.add_argument("--fewest", type=json.loads, default={}, help="JSON: what a case goes on for until it is done")
     parser.add_argument("--processes", type=int, default=4, help="that write")
     parser.add_argument("--threads", type=int, default=4, help="of each of these")
     parser.add_argument("--readers", type=int, default=2, help="processes that read")

@@ -47,6 +47,7 @@ def test_positions_outside_of_a_grid_are_refused() -> None:
         ([1.0, 1.0], [0.0, -1.0], [3000, 3000]),
         ([1.0, 1.0], [0.0, -1.0], [2**62, 8]),
         ([np.nan, 1.0], [0.0, -1.0], [3, 3]),
+        ([1.0, 1.0], [-0.5, -1.5], [3, 3]),
     ):
         with pytest.raises(ValueError, match=r".+"):
             KERNEL.number_cells(positions, False, wrong, 2)
@@ -80,6 +81,7 @@ def test_rows_that_are_not_there_are_refused() -> None:
             KERNEL.take_rows(values, size, np.array(rows), 2)
     with pytest.raises(MemoryError):
         KERNEL.take_rows(values, 2**62, np.array([0]), 2)
+    assert KERNEL.take_rows(values, 2**62, np.zeros(0, np.int64), 2) == b""
     with pytest.raises(ValueError, match="int64"):
         KERNEL.take_rows(values, 12, np.array([0.0]), 2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from zardine import vectors
 from zardine.errors import NodeExistsError, StoreError
-from zardine.storage import MemoryStore
+from zardine.storage import MemoryStore, WrapperStore
 
 P = np.arange(12.0).reshape(4, 3)
 
@@ -72,6 +73,49 @@ def test_a_full_disk_leaves_levels_and_bounds(edit: str) -> None:
     report = vectors.validate(store)
     assert [each.kind for each in report.findings] == ["levels-older"]
     assert len(report.vertex_counts) == 2
+
+
+class UnreadableStore(WrapperStore):
+    """One of which a read fails, after ``room`` of them, and then all that is to be written."""
+
+    room, failed = 0, False
+
+    def read(self, key: str, *args: Any, **more: Any) -> Any:
+        self.room -= 1
+        if self.room == -1:
+            self.failed = True
+            raise StoreError("the network is gone")
+        return super().read(key, *args, **more)
+
+    def set(self, key: str, value: Any, **more: Any) -> Any:
+        if self.failed:
+            raise StoreError("the network is gone")
+        return super().set(key, value, **more)
+
+
+def test_what_cannot_be_read_is_not_erased_to_be_overwritten() -> None:
+    start = MemoryStore()
+    vectors.write_points(start, P, chunk_shape=5)
+    vectors.build_pyramid(start)
+    old, new, seen = sorted(P.tolist()), sorted((P + 7).tolist()), set()
+    for room in count():
+        whole = MemoryStore()
+        for key, value in state(start).items():
+            whole.set(key, value)
+        store = UnreadableStore(whole)
+        store.room = room
+        try:
+            vectors.write_points(store, P + 7, chunk_shape=5, overwrite=True)
+        except StoreError:
+            assert store.failed
+        vectors.repair(whole)  # which ends what was agreed on
+        found = sorted(vectors.read_points(whole).positions.tolist())
+        assert found in (old, new), room
+        seen.add(found == new)
+        if not store.failed:
+            break
+    assert room > 3
+    assert seen == {False, True}
 
 
 def test_of_two_writers_of_a_new_store_one_wins() -> None:

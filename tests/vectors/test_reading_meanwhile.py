@@ -15,7 +15,11 @@ from effort import SOAK
 from vectors.stores_of_all_kinds import WRITERS, read_all, store_of
 from zardine import vectors
 from zardine.errors import SelectionError, UnsupportedError
-from zardine.storage import CountingStore, LocalStore
+from zardine.storage import CountingStore, LocalStore, MemoryStore
+from zardine.vectors.reading.rereading import read_steadily
+from zardine.vectors.storing.steady import read_table
+from zardine.vectors.storing.store import Level
+from zardine.vectors.validation import validate as checks
 
 
 def _convert(path: str, stop: Any) -> None:
@@ -232,3 +236,74 @@ def test_ids_of_vertices_that_objects_share(tmp_path: Path) -> None:
     both = vectors.read_points(path, level=1, object_ids=[20, 30]).object_ids
     assert both is not None
     assert set(both.tolist()) <= {20, 30}
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
+    """A store that somebody changes once in each wait of those who read it again."""
+    store = MemoryStore()
+    vectors.write_points(store, _places(np.arange(MANY)), chunk_shape=20)
+    vectors.build_pyramid(store, factors=[(2, 1)])
+    _change(store)
+    monkeypatch.setattr("zardine.stores.attempts.time.sleep", lambda seconds: _change(store))
+    return store
+
+
+def _change(store: MemoryStore) -> None:
+    vectors.append_points(store, [[1.0, 2, 3]])
+
+
+def test_what_changes_before_it_is_read_again_is_no_change(busy: MemoryStore) -> None:
+    """Waits grow: they may be longer than it takes others to change something, however short the reading is."""
+    tried = 0
+
+    def read(level: Level) -> int:
+        nonlocal tried
+        tried += 1
+        if tried == 1:
+            _change(busy)
+        return level.document.level
+
+    assert read_steadily(busy, 0, read) == 0
+    assert tried == 2
+
+
+def test_what_changes_before_it_is_checked_again_is_no_change(
+    busy: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def report(*args: Any) -> Any:
+        tried.append(len(tried))
+        if len(tried) == 1:
+            _change(busy)
+        return real(*args)
+
+    real = checks._report
+    monkeypatch.setattr(checks, "_report", report)
+    assert [each.kind for each in vectors.validate(busy).findings] == ["levels-older"]
+    assert len(tried) == 2
+
+
+def test_a_table_that_others_store_anew_is_opened_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = 0
+
+    class Stored:
+        fill_value = 0
+
+        def __init__(self) -> None:
+            nonlocal stored
+            self.metadata = stored
+            stored += stored == 0  # the first time somebody stores it anew before it is read
+
+        def __getitem__(self, key: object) -> list[int]:
+            return [self.metadata if self.metadata == stored else self.fill_value]
+
+    def wait(seconds: float) -> None:
+        nonlocal stored
+        stored += 1
+
+    monkeypatch.setattr("zardine.stores.attempts.time.sleep", wait)
+    found = read_table(Stored)  # type: ignore[arg-type]
+    assert found is not None
+    assert found[1].tolist() == [2]

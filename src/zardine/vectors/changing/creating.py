@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import ContainsGroupError, DataError, NodeExistsError, ZardineError
+from zardine.errors import ContainsGroupError, DataError, NodeExistsError, StoreError, UnfinishedError, ZardineError
 from zardine.hierarchy.create import create_ancestors, erase_node
 from zardine.hierarchy.find import HIDDEN, child_names, describe, find_node, taken
 from zardine.hierarchy.place import find_place
@@ -372,7 +372,9 @@ def replace_store(
             owner = VectorStore.open(StorePath(store, path), writable=True)
             finish(owner.level(0))
             level = owner.level(0)
-        except ZardineError:
+        except ZardineError as error:
+            if isinstance(error, StoreError) and not isinstance(error, UnfinishedError):
+                raise  # what cannot be read at present is not damaged, and would be erased before the new one is there
             return False
         erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
         level = owner.level(0)

@@ -79,7 +79,9 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
     kept = path.documents.get(number, path.store) if isinstance(path, KeptPlace) else None
     was_kept, before = kept is not None, 0 if kept is None else kept.nbytes
     level = _opened(path, number) if kept is None else kept
-    for _ in attempts(CHANGES):
+    for attempt in attempts(CHANGES):
+        if attempt.number > 1:  # after the wait, in which others change what was opened before
+            level, was_kept = _opened(path, number), False
         try:
             found = read(level)
             good = level.is_as_kept() if was_kept and isinstance(level, KeptLevel) else level.is_current()
@@ -92,7 +94,7 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
         except ZardineError:
             if not was_kept and level.is_unchanged() and NEXT not in level.document.attributes:
                 raise
-        level, was_kept = _opened(path, number), False
+    level = _opened(path, number)
     with suppress(ReadOnlyError, OSError):
         store, inner = find_place(path)
         if store.lock_is_exclusive and NEXT not in level.document.attributes:

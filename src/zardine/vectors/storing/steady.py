@@ -168,8 +168,8 @@ def read_table(open_table: Callable[[], Array | None], changed: Changed | None =
 
 
 def _read_table(open_table: Callable[[], Array | None]) -> Table | None:
-    table = open_table()
     for last in attempts(CHANGES):
+        table = open_table()  # after the wait, in which others change what was opened before
         if table is None:
             return None
         values = np.asarray(table[...])
@@ -178,7 +178,6 @@ def _read_table(open_table: Callable[[], Array | None]) -> Table | None:
         newer = open_table()
         if newer is not None and newer.metadata == table.metadata:
             return table, values
-        table = newer
     raise AssertionError("unreachable")
 
 

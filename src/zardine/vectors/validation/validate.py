@@ -34,15 +34,11 @@ def validate(path: StoreLike, *, progress: Progress | None = None) -> Report:
     where there is no store at all, or it cannot be reached, or never stays the same for long enough; a damaged one
     gives findings. ``progress`` is called with the number of levels done, and of all.
     """
-    before = state_of(path)
     for _ in attempts(CHANGES):
+        before = state_of(path)  # after the wait, in which others change the store, too
         report = _report(path, progress)
-        if not report.findings:
+        if not report.findings or state_of(path) == before:
             return report
-        after = state_of(path)
-        if after == before:
-            return report
-        before = after
     raise StoreError(f"{describe(*find_place(path))} changes again and again while it is checked: try later")
 
 
