@@ -85,8 +85,8 @@ pub enum Put {
 
 /// A file that was changed.
 pub struct Changed {
-    /// What the system says of the new file.
-    pub status: Metadata,
+    /// What the system says of the new file, if that is a shard.
+    pub status: Option<Metadata>,
     /// Where its chunks are, by their rows in the index of a shard.
     pub entries: Vec<Entry>,
     /// The file before, still open: to close it may take long.
@@ -571,7 +571,8 @@ impl<'a> Encode<'a> {
         let new = &memory[..end];
         let (status, entries) = match shards {
             None if chunks.is_empty() => return Ok(None),
-            None => (file.make(old.as_ref(), |file| SharedBytes::of(new).write_to(file)), Vec::new()),
+            None if file.renew(old.as_ref(), |file| SharedBytes::of(new).write_to(file)) => (None, Vec::new()),
+            None => return Ok(None),
             Some(shards) => {
                 let mut rows: Vec<_> = jobs.map(|job| (shards.row(job), None)).collect();
                 for (job, offset, length) in chunks {
@@ -579,10 +580,14 @@ impl<'a> Encode<'a> {
                 }
                 let Some(merged) = MergedShard::new(shards, &before, &rows) else { return Ok(None) };
                 let place = old.as_ref().map(|old| (old.fd(), old.size()));
-                (file.make(old.as_ref(), |file| merged.write(shards, new, place, file)), merged.entries)
+                let made = file.make(old.as_ref(), |file| merged.write(shards, new, place, file));
+                if made.is_none() {
+                    return Ok(None);
+                }
+                (made, merged.entries)
             }
         };
-        Ok(status.map(|status| Changed { status, entries, old: old.map(OldFile::release) }))
+        Ok(Some(Changed { status, entries, old: old.map(OldFile::release) }))
     }
 
     /// The chunks of a shard, if they are stored as they lie in `values`, one after the other there, too, and where each

@@ -4,6 +4,7 @@
 //! Only the usual case is done here, in as few system calls as it takes: the name is free, or means a regular file that
 //! nobody has locked. Whatever else is there is left as it is, and to the caller, who knows what to do and say.
 
+use std::cell::Cell;
 use std::ffi::CString;
 use std::fs::{File, FileTimes, Metadata};
 use std::io;
@@ -17,6 +18,11 @@ const EDIT: i32 = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NO
 const OLD: i32 = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
 const NEW: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
 const MODE: libc::c_uint = 0o666;
+
+thread_local! {
+    /// Whether the last file that this thread has put has replaced another one: then the next one does so, too, as a rule.
+    static REPLACES: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A file to be made. The caller keeps the directory open; if it does not, calls fail, or name files of another one.
 pub struct NewFile {
@@ -95,19 +101,34 @@ impl NewFile {
     /// Make the file by what `write` does, in the place of the `old` one, or where there is none; what the system says of
     /// it. `None`: that was not done, and all is as before.
     pub fn make(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> Option<Metadata> {
+        let made = self.make_by(old, |file| {
+            write(file)?;
+            let _ = file.try_lock(); // so that nobody edits it before it was looked at
+            Ok(())
+        })?;
+        let status = made.metadata().ok();
+        let _ = made.unlock();
+        status
+    }
+
+    /// As `make`, of a file that nobody edits; whether that was done.
+    pub fn renew(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> bool {
+        self.make_by(old, write).is_some()
+    }
+
+    fn make_by(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> Option<File> {
         let file = self.open(&self.temporary, NEW).ok()?;
         let written = write(&file).and_then(|()| stamp(&file));
-        let _ = file.try_lock(); // so that nobody edits it before it was looked at
         let placed = written.and_then(|()| match old {
-            None => self.name_at_once()?.map_or_else(|| self.link(), Ok),
+            None => self.name_it(),
             Some(old) => self.take_place_of(&file, old),
         });
-        let made = if placed.unwrap_or(false) { file.metadata().ok() } else { None };
-        if made.is_none() {
-            self.remove(&self.temporary);
+        if placed.unwrap_or(false) {
+            return Some(file);
         }
+        self.remove(&self.temporary);
         let _ = file.unlock();
-        made
+        None
     }
 
     /// Put `content` behind what an `old` file holds, which was opened `to_extend`, and then `last` over what stands there
@@ -179,15 +200,19 @@ impl NewFile {
     }
 
     fn place(&self, file: &File) -> io::Result<bool> {
-        match self.name_at_once()? {
-            Some(true) => return Ok(true),
-            Some(false) if self.only_new => return Ok(false),
-            _ => {}
+        if !REPLACES.get() {
+            match self.name_at_once()? {
+                Some(true) => return Ok(true),
+                Some(false) if self.only_new => return Ok(false),
+                _ => {}
+            }
         }
-        let old = match self.open(&self.name, OLD) {
+        let opened = self.open(&self.name, OLD);
+        REPLACES.set(opened.is_ok());
+        let old = match opened {
             Ok(_) if self.only_new => return Ok(false),
             Ok(old) => old,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.link(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.name_it(),
             Err(error) => return Err(error),
         };
         if old.try_lock().is_err() {
@@ -231,7 +256,7 @@ impl NewFile {
         unsafe { libc::faccessat(self.directory, self.record.as_ptr(), libc::F_OK, 0) == 0 }
     }
 
-    /// As `link`, by one call of the system; nothing where that is not to be had.
+    /// As `name_it`, by one call of the system; nothing where that is not to be had.
     #[cfg(target_os = "linux")]
     fn name_at_once(&self) -> io::Result<Option<bool>> {
         let (own, name) = (self.temporary.as_ptr(), self.name.as_ptr());
@@ -256,6 +281,11 @@ impl NewFile {
     }
 
     /// Give the file a name that nothing has; false if something has it.
+    fn name_it(&self) -> io::Result<bool> {
+        self.name_at_once()?.map_or_else(|| self.link(), Ok)
+    }
+
+    /// As `name_it`, by two calls of the system.
     fn link(&self) -> io::Result<bool> {
         // SAFETY: as in `rename`.
         let code =
@@ -338,6 +368,15 @@ mod tests {
         let fd = old.release();
         // SAFETY: it was given to us, and nobody else knows of it.
         assert_eq!(File::from(unsafe { OwnedFd::from_raw_fd(fd) }).metadata().unwrap().len(), 3);
+        let old = new.before().unwrap().unwrap().unwrap();
+        assert!(new.renew(Some(&old), write(b"renewed")));
+        assert!(!new.renew(Some(&old), write(b"none"))); // the name means another one
+        drop(old);
+        assert_eq!(
+            (fs::read(&chunk).unwrap(), fs::metadata(&chunk).unwrap().mode() & 0o777),
+            (b"renewed".to_vec(), 0o640)
+        );
+        assert!(!new.renew(None, write(b"none")));
         let old = new.before().unwrap().unwrap().unwrap();
         fs::write(&chunk, b"changed").unwrap(); // by a program that takes no locks
         assert!(new.make(Some(&old), write(b"four")).is_none());

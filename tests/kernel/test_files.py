@@ -80,6 +80,46 @@ def test_only_the_usual_case_is_done(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["file", "link"]
 
 
+def named(path: Path, real: Path) -> tuple[bytes, bytes]:
+    """Return a base as it is named: its path, and what its real path begins with."""
+    return os.fsencode(path), os.fsencode(f"{real}/")
+
+
+def test_a_base_that_is_named_is_where_it_is_said_to_be(tmp_path: Path) -> None:
+    base, link = tmp_path / "base", tmp_path / "link"
+    (base / "there").mkdir(parents=True)
+    (base / "inside").symlink_to(base / "there")
+    (base / "file").touch()
+    link.symlink_to(base)
+
+    def put_one(path: Path, real: Path, key: str) -> Any:
+        files = KERNEL.open_new_files(named(path, real), [key], (), NAMES, 0)
+        if files is None:
+            return None
+        values, pipeline = np.ones(4, "i2").view("V2"), Format("V2", (0,), [], fill=b"\0\0").pipeline()
+        done = pipeline.encode_to_files(values, PARTS[:1], AXES, write_empty=False, threads=1, files=files)
+        files.close()
+        return done
+
+    for path in base, link:
+        for key in "a", "there/b", "new/below/c", "new/d":
+            assert put_one(path, base, key) == (b"\1", [])
+            assert (base / key).stat().st_size == 8
+            (base / key).unlink()
+        for key in "inside/a", "file/a", "../a", "there/../a", "/a", "a/", "", "there/.own-1.end":
+            assert put_one(path, base, key) is None, key
+    assert put_one(link, tmp_path / "elsewhere", "there/a") is None  # the link has moved
+    assert put_one(base, tmp_path / "elsewhere", "new/a") is None
+    assert put_one(base, tmp_path / "bas", "a") is None
+    with pytest.raises(FileNotFoundError):
+        put_one(tmp_path / "none", tmp_path / "none", "a")
+    with pytest.raises(OSError, match="nul"):
+        put_one(Path("a\0b"), tmp_path, "a")
+    assert sorted(os.listdir(tmp_path)) == ["base", "link"]
+    assert sorted(os.listdir(base)) == ["file", "inside", "new", "there"]
+    assert os.listdir(base / "there") == []
+
+
 def test_a_shard_is_its_chunks_and_its_index(tmp_path: Path) -> None:
     both, places = np.array([[0, 2]]), [np.array([2, 0])]
     assert put(tmp_path, "a", parts=both, shard=(3, False, False, places, None)) == (b"\1", [])
@@ -130,10 +170,7 @@ def test_files_that_are_changed_keep_the_rest(tmp_path: Path) -> None:
     names = "a", "b"
     made, failed = change(tmp_path, *names)
     assert failed == []
-    for number, (old, status, *columns) in enumerate(made):
-        now = (tmp_path / "ab"[number]).stat()
-        assert status == (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-        assert (old, columns) == (None, [b"", b""])
+    assert made == [(None, None, b"", b"")] * 2
     changed, failed = change(tmp_path, *names, first=0)
     assert [each[0] is not None for each in changed] == [True, True]
     _close(changed)
@@ -159,7 +196,9 @@ def test_shards_that_are_changed_keep_the_rest(tmp_path: Path) -> None:
         changed, failed = change(tmp_path, "a", first=first, shard=form)
         assert failed == []
         _close(changed)
-    ((_, _, offsets, lengths),) = changed
+    ((_, status, offsets, lengths),) = changed
+    now = path.stat()
+    assert status == (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
     assert np.frombuffer(offsets, np.int64).tolist() == [0, -1, 12]
     assert np.frombuffer(lengths, np.int64).tolist() == [12, -1, 12]
     data = path.read_bytes()

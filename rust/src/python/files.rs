@@ -15,7 +15,7 @@ use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::guarded;
 use crate::many_files::{self, Place};
-use crate::new_files::{NamesBeside, NewFiles};
+use crate::new_files::{Base, NamesBeside, NewFiles};
 use crate::stored_files;
 
 /// Bytes of a file, unless these were too many; its inode, size, and times of change (of the content, and at all);
@@ -44,10 +44,17 @@ impl PyNewFiles {
     }
 }
 
+/// A directory as Python names it: a descriptor, or its path and what its real path begins with.
+#[derive(FromPyObject)]
+pub enum PyBase {
+    Open(RawFd),
+    Named(Vec<u8>, Vec<u8>),
+}
+
 #[pyfunction]
 pub fn open_new_files(
     py: Python<'_>,
-    base: RawFd,
+    base: PyBase,
     keys: Vec<OsString>,
     only_new: Vec<bool>,
     beside: (Vec<u8>, Vec<u8>, Vec<u8>),
@@ -59,7 +66,11 @@ pub fn open_new_files(
     }
     let (start, edit, end) = beside;
     let names = NamesBeside { start, edit, end, number };
-    let opened = guarded(py, || NewFiles::open(base, &keys, &only_new, &names))??;
+    let base = match base {
+        PyBase::Open(directory) => Base::Open(directory),
+        PyBase::Named(path, below) => Base::Named { path, below },
+    };
+    let opened = guarded(py, || NewFiles::open(&base, &keys, &only_new, &names))??;
     Ok(opened.map(|files| PyNewFiles(Mutex::new(Some(Arc::new(files))))))
 }
 

@@ -504,6 +504,9 @@ class LocalStore(Store):
             return None
         for key in keys:
             self._changes(key)
+        named = self._base.named()
+        if named is not None:
+            return open_new_files(named, keys, only_new)
         try:
             base = self._base.open("")
         except (OSError, InvalidKeyError):  # which `set` puts into words, as all else that is wrong
