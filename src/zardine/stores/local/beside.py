@@ -48,9 +48,7 @@ def edit_record_name(name: str) -> str:
     return f"{_EDIT}{name}{_END}"
 
 
-def open_new_files(
-    base: int | tuple[bytes, bytes], keys: Sequence[str], only_new: Sequence[bool]
-) -> NewFiles | None:
+def open_new_files(base: int | tuple[bytes, bytes], keys: Sequence[str], only_new: Sequence[bool]) -> NewFiles | None:
     """Open, or make, where the kernel puts the files of ``keys`` below the directory ``base``.
 
     That is open, or named by its path and what its real path begins with. ``None`` where that fails, a key is none, or
