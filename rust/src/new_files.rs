@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(temporary, [b".own-ffffffffffffffff.tmp", b".own-0000000000000000.tmp"]);
         assert_eq!(new.files[3].record.as_bytes(), b".own-edit-top.tmp");
         for number in [1, 3] {
-            assert!(new.files[number].put(&[SharedBytes::of(b"x")]));
+            assert!(new.files[number].put(&[SharedBytes::of(b"x")], false));
         }
         drop(new);
         assert!(path.join("c/0/1").is_file() && path.join("top").is_file() && path.join("there").is_dir());
