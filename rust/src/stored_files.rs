@@ -101,6 +101,17 @@ pub fn are_current(paths: &[CString], identities: &[Identity]) -> bool {
     })
 }
 
+/// Whether a path means a file of this version: inode, size, and times of modification and change in nanoseconds, as
+/// hexadecimal numbers with dashes between them, and with a sign before 1970.
+pub fn has_version(path: &CStr, version: &str) -> bool {
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let Ok(status) = path.metadata() else { return false };
+    let (inode, _, size, modified, changed) = identity_of(&status);
+    let hex = |time: i128| (if time < 0 { "-" } else { "" }, time.unsigned_abs());
+    let ((before, modified), (between, changed)) = (hex(modified), hex(changed));
+    format!("{inode:x}-{size:x}-{before}{modified:x}-{between}{changed:x}") == version
+}
+
 /// Whether none of the paths leads to anything that may be looked at; that of a link to nowhere does not.
 pub fn none_is_there(paths: &[CString]) -> bool {
     // SAFETY: the path is a string that ends in NUL.
@@ -267,6 +278,12 @@ mod tests {
         assert!(are_current(paths, &[own, identity(1)]) && are_current(&[], &[]));
         assert!(!are_current(paths, &[own, (own.0, own.1, own.2, own.3, own.4 + 1)]));
         assert!(!are_current(&files.paths[4..], &[own, own]));
+        let version = format!("{:x}-{:x}-{:x}-{:x}", own.0, own.2, own.3, own.4);
+        assert!(has_version(&files.paths[0], &version) && has_version(&files.paths[1], &version));
+        assert!(!has_version(&files.paths[2], &version) && !has_version(&files.paths[4], &version));
+        for wrong in [&version[1..], &version[..version.len() - 1], &format!("{version}-0"), "", "-", "x-3-0-0"] {
+            assert!(!has_version(&files.paths[0], wrong), "{wrong}");
+        }
         assert_eq!(read(0, None, 3), Ok(Some((Some(b"own".to_vec()), 3))));
         assert_eq!((read(0, below, 3), read(1, below, 3)), (read(0, None, 3), read(0, None, 3)));
         assert_eq!((read(0, None, 2), read(0, below, 2)), (Ok(Some((None, 3))), Ok(Some((None, 3)))));

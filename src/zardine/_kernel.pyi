@@ -26,7 +26,7 @@ C-contiguous. Arrays of elements are buffers of any strides whose items are as l
 """
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, Self, final
 
 from typing_extensions import Buffer
 
@@ -42,8 +42,10 @@ class StoredFiles:
 
 @final
 class NewFiles:
-    """Where values go that are files: see :func:`open_new_files`. To be closed, by the caller."""
+    """Where values go that are files: see :func:`open_new_files`. To be closed, by the caller, or as a context."""
 
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
     def close(self) -> None:
         """Close the directories. Those that were made, and in which nothing is, go."""
 
@@ -320,6 +322,15 @@ def are_current(paths: Sequence[bytes], identities: Sequence[tuple[int, int, int
     """Whether each path means the file that is told, as it was.
 
     That is inode, device, size, and times of modification and change in nanoseconds.
+    """
+
+def has_version(path: str, version: str) -> bool:
+    """Whether a path means a file of this version: see ``zardine.stores.open_files``. An error is no."""
+
+def open_directory(path: str, below: bytes) -> int | None:
+    """Open a directory whose path begins with ``below``, or is that, and has no links on it, for the caller to close.
+
+    ``None`` where that is not so, or fails, or where the system cannot tell by one call.
     """
 
 def extend_shards(

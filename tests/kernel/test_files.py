@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from zardine.stores.open_files import version_of
 
 from .cases import CRC, NAMES, Format, opened
 
@@ -118,6 +121,46 @@ def test_a_base_that_is_named_is_where_it_is_said_to_be(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["base", "link"]
     assert sorted(os.listdir(base)) == ["file", "inside", "new", "there"]
     assert os.listdir(base / "there") == []
+
+
+def test_a_version_is_what_python_calls_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    for seconds in (0, 10**9 + 0.5, -5, -(10**9) - 0.25):
+        os.utime(path, (seconds, seconds))
+        version = version_of(path.stat())
+        assert KERNEL.has_version(str(path), version)
+        for wrong in (version[1:], version[:-1], version + "0", "", "-", "1-2-3-4"):
+            assert not KERNEL.has_version(str(path), wrong)
+        assert not KERNEL.has_version(str(tmp_path / "none"), version)
+    path.write_bytes(b"two!")
+    assert not KERNEL.has_version(str(path), version)
+    with pytest.raises(ValueError, match="zero"):
+        KERNEL.has_version("a\0b", version)
+
+
+def test_directories_without_links_are_opened(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    (base / "there").mkdir(parents=True)
+    (base / "link").symlink_to(base / "there")
+    (base / "file").touch()
+    below = os.fsencode(f"{base}/")
+    for inside in "", "there", "there/":
+        opened = KERNEL.open_directory(f"{base}/{inside}", below)
+        if sys.platform == "linux":
+            assert os.path.samestat(os.fstat(opened), os.stat(base / inside))
+            assert not os.get_inheritable(opened)
+            os.close(opened)
+    for other in (
+        f"{base}/link",
+        f"{base}/file",
+        f"{base}/none",
+        str(tmp_path),
+        f"{base}/there/..",
+        f"{base}s",
+        "there",
+    ):
+        assert KERNEL.open_directory(other, below) is None, other
 
 
 def test_a_shard_is_its_chunks_and_its_index(tmp_path: Path) -> None:

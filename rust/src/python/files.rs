@@ -2,14 +2,14 @@
 
 use std::ffi::{CString, OsString};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{IntoRawFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PySequence};
+use pyo3::types::{PyBytes, PyList, PySequence, PyTuple};
 
 use super::arguments::invalid;
 use super::buffers::Buffer;
@@ -28,6 +28,15 @@ pub struct PyNewFiles(Mutex<Option<Arc<NewFiles>>>);
 
 #[pymethods]
 impl PyNewFiles {
+    fn __enter__(files: Bound<'_, Self>) -> Bound<'_, Self> {
+        files
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let taken = self.lock().take();
         guarded(py, || drop(taken))
@@ -104,6 +113,20 @@ pub fn read_file<'py>(
 pub fn none_is_there(py: Python<'_>, paths: Vec<OsString>) -> PyResult<bool> {
     let paths = paths.into_iter().map(to_path).collect::<PyResult<Vec<_>>>()?;
     guarded(py, || stored_files::none_is_there(&paths))
+}
+
+#[pyfunction]
+pub fn has_version(py: Python<'_>, path: OsString, version: &str) -> PyResult<bool> {
+    let path = to_path(path)?;
+    guarded(py, || stored_files::has_version(&path, version))
+}
+
+/// A directory whose path has no links, for the caller to close; nothing where that is not so.
+#[pyfunction]
+pub fn open_directory(py: Python<'_>, path: OsString, below: &[u8]) -> PyResult<Option<RawFd>> {
+    let path = to_path(path)?;
+    let opened = guarded(py, || stored_files::open_straight(&path, below, libc::O_DIRECTORY))?;
+    Ok(opened.and_then(Result::ok).map(IntoRawFd::into_raw_fd))
 }
 
 #[pyfunction]

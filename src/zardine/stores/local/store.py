@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from zardine.buffers import BytesLike
@@ -333,6 +333,8 @@ class LocalStore(Store):
         return not any(os.access(path, os.F_OK, effective_ids=_KNOWS_EFFECTIVE_IDS) for path in paths)
 
     def is_unchanged(self, key: str, version: Version | None) -> bool:
+        if KERNEL is not None:
+            return version is not None and bool(KERNEL.has_version(f"{self._base.path}/{key}", version))
         try:
             return version_of(os.stat(f"{self._base.path}/{key}")) == version
         except OSError:
@@ -496,7 +498,7 @@ class LocalStore(Store):
     ) -> AbstractContextManager[NewFiles | None]:
         self._check_writable()
         files = None if changing and self._sees_changes() else self._new_files(keys, only_new)
-        return nullcontext() if files is None else closing(files)
+        return nullcontext() if files is None else files
 
     def _new_files(self, keys: Sequence[str], only_new: Sequence[bool]) -> NewFiles | None:
         """Where the files of ``keys`` go; ``None`` where to write one is more than that, or fails."""
@@ -519,7 +521,7 @@ class LocalStore(Store):
     def _sees_changes(self) -> bool:
         """Whether a subclass wants to see what is read or locked."""
         kind = type(self)
-        return not (
+        return kind is not LocalStore and not (
             kind.read is LocalStore.read
             and kind.open_file is LocalStore.open_file
             and kind.edit_file is LocalStore.edit_file
