@@ -327,12 +327,6 @@ def are_current(paths: Sequence[bytes], identities: Sequence[tuple[int, int, int
 def has_version(path: str, version: str) -> bool:
     """Whether a path means a file of this version: see ``zardine.stores.open_files``. An error is no."""
 
-def open_directory(path: str, below: bytes) -> int | None:
-    """Open a directory whose path begins with ``below``, or is that, and has no links on it, for the caller to close.
-
-    ``None`` where that is not so, or fails, or where the system cannot tell by one call.
-    """
-
 def extend_shards(
     elements: list[bytes],
     sums: int,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -137,30 +136,6 @@ def test_a_version_is_what_python_calls_it(tmp_path: Path) -> None:
     assert not KERNEL.has_version(str(path), version)
     with pytest.raises(ValueError, match="zero"):
         KERNEL.has_version("a\0b", version)
-
-
-def test_directories_without_links_are_opened(tmp_path: Path) -> None:
-    base = tmp_path / "base"
-    (base / "there").mkdir(parents=True)
-    (base / "link").symlink_to(base / "there")
-    (base / "file").touch()
-    below = os.fsencode(f"{base}/")
-    for inside in "", "there", "there/":
-        opened = KERNEL.open_directory(f"{base}/{inside}", below)
-        if sys.platform == "linux":
-            assert os.path.samestat(os.fstat(opened), os.stat(base / inside))
-            assert not os.get_inheritable(opened)
-            os.close(opened)
-    for other in (
-        f"{base}/link",
-        f"{base}/file",
-        f"{base}/none",
-        str(tmp_path),
-        f"{base}/there/..",
-        f"{base}s",
-        "there",
-    ):
-        assert KERNEL.open_directory(other, below) is None, other
 
 
 def test_a_shard_is_its_chunks_and_its_index(tmp_path: Path) -> None:

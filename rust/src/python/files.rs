@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsString};
 use std::io;
-use std::os::fd::{IntoRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex};
@@ -119,14 +119,6 @@ pub fn none_is_there(py: Python<'_>, paths: Vec<OsString>) -> PyResult<bool> {
 pub fn has_version(py: Python<'_>, path: OsString, version: &str) -> PyResult<bool> {
     let path = to_path(path)?;
     guarded(py, || stored_files::has_version(&path, version))
-}
-
-/// A directory whose path has no links, for the caller to close; nothing where that is not so.
-#[pyfunction]
-pub fn open_directory(py: Python<'_>, path: OsString, below: &[u8]) -> PyResult<Option<RawFd>> {
-    let path = to_path(path)?;
-    let opened = guarded(py, || stored_files::open_straight(&path, below, libc::O_DIRECTORY))?;
-    Ok(opened.and_then(Result::ok).map(IntoRawFd::into_raw_fd))
 }
 
 #[pyfunction]

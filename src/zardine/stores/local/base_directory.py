@@ -18,7 +18,6 @@ import sys
 from typing import Final
 
 from zardine.errors import InvalidKeyError, StoreError
-from zardine.kernel import KERNEL
 from zardine.stores.attempts import RACES
 from zardine.stores.base import check_key
 from zardine.stores.local.beside import START, is_temporary
@@ -119,11 +118,6 @@ class BaseDirectory:
         raise StoreError(f"cannot make the directory {path!r}: it goes away as often as it is made")
 
     def _open_checked(self, path: str) -> int:
-        if KERNEL is not None and self._below != "\0":  # as long as it is not known, what follows is cheaper
-            named = self.named()
-            opened = None if named is None else KERNEL.open_directory(path, named[1])
-            if opened is not None:
-                return int(opened)
         directory = os.open(path, DIRECTORY)
         try:
             self.check_inside(directory, path)
