@@ -85,8 +85,8 @@ pub enum Put {
 
 /// A file that was changed.
 pub struct Changed {
-    /// What the system says of the new file.
-    pub status: Metadata,
+    /// What the system says of the new file, if that is a shard.
+    pub status: Option<Metadata>,
     /// Where its chunks are, by their rows in the index of a shard.
     pub entries: Vec<Entry>,
     /// The file before, still open: to close it may take long.
@@ -346,7 +346,7 @@ impl<'a> Encode<'a> {
         let done = match chunk {
             Chunk::Empty => return Ok(Put::Empty),
             Chunk::Held { piece, start, length, .. } => {
-                let done = file.put(&[SharedBytes::of(&space.pieces[piece][start..start + length])]);
+                let done = file.put(&[SharedBytes::of(&space.pieces[piece][start..start + length])], false);
                 space.pieces.drain(..piece); // too short for what comes
                 space.pieces[0].clear();
                 done
@@ -355,13 +355,13 @@ impl<'a> Encode<'a> {
                 let Space { content, old, geometry, transfer, .. } = space;
                 let whole = self.plan(job, geometry, transfer)?;
                 match self.in_place(transfer, length) {
-                    Some(elements) if whole && !self.pipeline.changes_elements() => file.put(&[elements]),
+                    Some(elements) if whole && !self.pipeline.changes_elements() => file.put(&[elements], false),
                     _ => {
                         let mut span = Span::over(content.take(length)?);
                         self.gather(job, transfer, whole, geometry.nbytes, &mut span, old)?;
                         self.pipeline.encode_elements(span.written());
                         append_sums(&mut span);
-                        file.put(&[SharedBytes::of(span.written())])
+                        file.put(&[SharedBytes::of(span.written())], false)
                     }
                 }
             }
@@ -382,25 +382,28 @@ impl<'a> Encode<'a> {
         let index = index.take(shards.index_size())?;
         if let Some((content, chunks)) = self.shard_in_place(shard, shards, space)? {
             shards.write_index(&chunks, index);
-            return Ok(if file.put(&[content, SharedBytes::of(index)]) { Put::Done } else { Put::Left });
+            return Ok(if file.put(&[content, SharedBytes::of(index)], true) { Put::Done } else { Put::Left });
         }
         let (mut outcome, mut is_empty) = (Ok(()), false);
-        let done = file.put_by(|file| {
-            let (chunks, end) = match stream(file, shards.jobs(shard), shards.head(), space) {
-                Ok(streamed) => streamed?,
-                Err(reason) => {
-                    outcome = Err(reason);
+        let done = file.put_by(
+            |file| {
+                let (chunks, end) = match stream(file, shards.jobs(shard), shards.head(), space) {
+                    Ok(streamed) => streamed?,
+                    Err(reason) => {
+                        outcome = Err(reason);
+                        return Ok(false);
+                    }
+                };
+                is_empty = chunks.is_empty();
+                if is_empty {
                     return Ok(false);
                 }
-            };
-            is_empty = chunks.is_empty();
-            if is_empty {
-                return Ok(false);
-            }
-            shards.write_index(&chunks, index);
-            file.write_all_at(index, if shards.head() > 0 { 0 } else { end })?;
-            Ok(true)
-        });
+                shards.write_index(&chunks, index);
+                file.write_all_at(index, if shards.head() > 0 { 0 } else { end })?;
+                Ok(true)
+            },
+            true,
+        );
         outcome?;
         Ok(match done {
             true => Put::Done,
@@ -547,7 +550,7 @@ impl<'a> Encode<'a> {
         space: &mut Space,
         memory: &mut Scratch,
     ) -> Outcome<Option<Changed>> {
-        let Some(old) = file.before().unwrap_or(None) else { return Ok(None) };
+        let Some(old) = file.before(shards.is_some()).unwrap_or(None) else { return Ok(None) };
         let stored = old.as_ref().map(|old| Readable::File(readable::File::of_size(old.fd(), old.size())));
         let before = match (shards, &old, stored) {
             (Some(shards), Some(old), Some(stored)) => shards.read_index(stored, old.size(), most)?,
@@ -571,7 +574,8 @@ impl<'a> Encode<'a> {
         let new = &memory[..end];
         let (status, entries) = match shards {
             None if chunks.is_empty() => return Ok(None),
-            None => (file.make(old.as_ref(), |file| SharedBytes::of(new).write_to(file)), Vec::new()),
+            None if file.renew(old.as_ref(), |file| SharedBytes::of(new).write_to(file)) => (None, Vec::new()),
+            None => return Ok(None),
             Some(shards) => {
                 let mut rows: Vec<_> = jobs.map(|job| (shards.row(job), None)).collect();
                 for (job, offset, length) in chunks {
@@ -579,10 +583,14 @@ impl<'a> Encode<'a> {
                 }
                 let Some(merged) = MergedShard::new(shards, &before, &rows) else { return Ok(None) };
                 let place = old.as_ref().map(|old| (old.fd(), old.size()));
-                (file.make(old.as_ref(), |file| merged.write(shards, new, place, file)), merged.entries)
+                let made = file.make(old.as_ref(), |file| merged.write(shards, new, place, file));
+                if made.is_none() {
+                    return Ok(None);
+                }
+                (made, merged.entries)
             }
         };
-        Ok(status.map(|status| Changed { status, entries, old: old.map(OldFile::release) }))
+        Ok(Some(Changed { status, entries, old: old.map(OldFile::release) }))
     }
 
     /// The chunks of a shard, if they are stored as they lie in `values`, one after the other there, too, and where each

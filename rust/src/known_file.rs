@@ -1,6 +1,6 @@
 //! Files that are known from before: which file a path meant, and what that was like.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::Metadata;
 use std::io;
 use std::os::fd::RawFd;
@@ -28,6 +28,14 @@ impl Identity {
             modified: nanoseconds(status.st_mtime, status.st_mtime_nsec),
             changed: nanoseconds(status.st_ctime, status.st_ctime_nsec),
         }
+    }
+
+    /// That of what a path means; nothing where that cannot be told.
+    fn of_path(path: &CStr) -> Option<Self> {
+        looked(|status| {
+            // SAFETY: the path is a string that ends in NUL, and `status` is borrowed mutably for the call.
+            unsafe { libc::stat(path.as_ptr(), status) }
+        })
     }
 
     /// That of an open file; nothing where the number means none.
@@ -66,11 +74,7 @@ pub struct KnownFile {
 impl KnownFile {
     /// Whether the path means this file still, and nobody has changed that.
     pub fn is_current(&self) -> bool {
-        let found = looked(|status| {
-            // SAFETY: the path is a string that ends in NUL, and `status` is borrowed mutably for the call.
-            unsafe { libc::stat(self.path.as_ptr(), status) }
-        });
-        found == Some(self.identity)
+        Identity::of_path(&self.path) == Some(self.identity)
     }
 
     /// To be read as long as it is open.
@@ -82,6 +86,15 @@ impl KnownFile {
     pub fn is_free(&self) -> bool {
         self.fd.is_some_and(is_free)
     }
+}
+
+/// Whether a path means a file of this version: inode, size, and times of modification and change in nanoseconds, as
+/// hexadecimal numbers with dashes between them, and with a sign before 1970.
+pub fn has_version(path: &CStr, version: &str) -> bool {
+    let Some(Identity { inode, size, modified, changed, .. }) = Identity::of_path(path) else { return false };
+    let hex = |time: i128| (if time < 0 { "-" } else { "" }, time.unsigned_abs());
+    let ((before, modified), (between, changed)) = (hex(modified), hex(changed));
+    format!("{inode:x}-{size:x}-{before}{modified:x}-{between}{changed:x}") == version
 }
 
 /// Whether nobody has edited an open file since it was like this, nor does so now.
@@ -140,6 +153,12 @@ mod tests {
         assert!(!first.is_current() && !is_unedited(&first) && first.is_free());
         let second = known();
         assert!(second.is_current() && is_unedited(&second));
+        let Identity { inode, size, modified, changed, .. } = second.identity;
+        let version = format!("{inode:x}-{size:x}-{modified:x}-{changed:x}");
+        assert!(has_version(&path, &version) && !has_version(c"/none", &version));
+        for wrong in [&version[1..], &version[..version.len() - 1], &format!("{version}-0"), "", "-", "x-3-0-0"] {
+            assert!(!has_version(&path, wrong), "{wrong}");
+        }
         fs::write(folder.join("new"), b"new").unwrap();
         fs::rename(folder.join("new"), &place).unwrap();
         assert!(!second.is_current());

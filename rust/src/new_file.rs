@@ -4,6 +4,7 @@
 //! Only the usual case is done here, in as few system calls as it takes: the name is free, or means a regular file that
 //! nobody has locked. Whatever else is there is left as it is, and to the caller, who knows what to do and say.
 
+use std::cell::Cell;
 use std::ffi::CString;
 use std::fs::{File, FileTimes, Metadata};
 use std::io;
@@ -18,13 +19,18 @@ const OLD: i32 = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_N
 const NEW: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
 const MODE: libc::c_uint = 0o666;
 
+thread_local! {
+    /// Whether the last file that this thread has put has replaced another one: then the next one does so, too, as a rule.
+    static REPLACES: Cell<bool> = const { Cell::new(false) };
+}
+
 /// A file to be made. The caller keeps the directory open; if it does not, calls fail, or name files of another one.
 pub struct NewFile {
     pub directory: RawFd,
     pub name: CString,
     /// Its name until it is whole.
     pub temporary: CString,
-    /// A file that goes when another one is replaced.
+    /// A file that goes when another one is replaced that may have been edited.
     pub record: CString,
     /// Whether none may be replaced.
     pub only_new: bool,
@@ -66,17 +72,18 @@ impl Drop for OldFile {
 
 impl NewFile {
     /// What is there now, to be changed; nothing inside where the name is free. `None` where it is not the usual case:
-    /// others have it locked, or have died while they edited it, it has another name, or is no file.
-    pub fn before(&self) -> io::Result<Option<Option<OldFile>>> {
-        self.locked(OLD)
+    /// others have it locked, it has another name, or is no file, or, where that `is_edited` at all, others have died
+    /// while they edited it.
+    pub fn before(&self, is_edited: bool) -> io::Result<Option<Option<OldFile>>> {
+        self.locked(OLD, is_edited)
     }
 
     /// As `before`, of a file that is to be extended.
     pub fn to_extend(&self) -> io::Result<Option<Option<OldFile>>> {
-        self.locked(EDIT)
+        self.locked(EDIT, true)
     }
 
-    fn locked(&self, flags: i32) -> io::Result<Option<Option<OldFile>>> {
+    fn locked(&self, flags: i32, is_edited: bool) -> io::Result<Option<Option<OldFile>>> {
         let file = match self.open(&self.name, flags) {
             Ok(_) if self.only_new => return Ok(None),
             Ok(file) => file,
@@ -88,26 +95,41 @@ impl NewFile {
         }
         let status = file.metadata()?;
         let old = OldFile { file: Some(file), status };
-        let usual = old.status.is_file() && old.status.nlink() == 1 && !self.has_record();
+        let usual = old.status.is_file() && old.status.nlink() == 1 && !(is_edited && self.has_record());
         Ok((usual && self.means(&old)?).then_some(Some(old)))
     }
 
     /// Make the file by what `write` does, in the place of the `old` one, or where there is none; what the system says of
     /// it. `None`: that was not done, and all is as before.
     pub fn make(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> Option<Metadata> {
+        let made = self.make_by(old, |file| {
+            write(file)?;
+            let _ = file.try_lock(); // so that nobody edits it before it was looked at
+            Ok(())
+        })?;
+        let status = made.metadata().ok();
+        let _ = made.unlock();
+        status
+    }
+
+    /// As `make`, of a file that is never edited; whether that was done.
+    pub fn renew(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> bool {
+        self.make_by(old, write).is_some()
+    }
+
+    fn make_by(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> Option<File> {
         let file = self.open(&self.temporary, NEW).ok()?;
         let written = write(&file).and_then(|()| stamp(&file));
-        let _ = file.try_lock(); // so that nobody edits it before it was looked at
         let placed = written.and_then(|()| match old {
-            None => self.name_at_once()?.map_or_else(|| self.link(), Ok),
+            None => self.name_it(),
             Some(old) => self.take_place_of(&file, old),
         });
-        let made = if placed.unwrap_or(false) { file.metadata().ok() } else { None };
-        if made.is_none() {
-            self.remove(&self.temporary);
+        if placed.unwrap_or(false) {
+            return Some(file);
         }
+        self.remove(&self.temporary);
         let _ = file.unlock();
-        made
+        None
     }
 
     /// Put `content` behind what an `old` file holds, which was opened `to_extend`, and then `last` over what stands there
@@ -160,16 +182,17 @@ impl NewFile {
     /// Make the file of `content`, one piece after the other; whether that was done. If not, all is as before.
     ///
     /// Others who replace or change the file that is there lock it (`flock`) meanwhile, and look afterwards whether the
-    /// name still means it; so does this. Where there is none, whoever is first makes it.
-    pub fn put(&self, content: &[SharedBytes]) -> bool {
-        self.put_by(|file| content.iter().try_for_each(|piece| piece.write_to(file)).map(|()| true))
+    /// name still means it; so does this. Where there is none, whoever is first makes it. `is_edited`: whether files of
+    /// this kind are ever edited, so that there may be a record.
+    pub fn put(&self, content: &[SharedBytes], is_edited: bool) -> bool {
+        self.put_by(|file| content.iter().try_for_each(|piece| piece.write_to(file)).map(|()| true), is_edited)
     }
 
     /// As `put`, of what `write` writes, unless it says that nothing is to be made.
-    pub fn put_by(&self, write: impl FnOnce(&File) -> io::Result<bool>) -> bool {
+    pub fn put_by(&self, write: impl FnOnce(&File) -> io::Result<bool>, is_edited: bool) -> bool {
         let Ok(file) = self.open(&self.temporary, NEW) else { return false };
         let placed = match write(&file) {
-            Ok(true) => stamp(&file).and_then(|()| self.place(&file)).unwrap_or(false),
+            Ok(true) => stamp(&file).and_then(|()| self.place(&file, is_edited)).unwrap_or(false),
             _ => false,
         };
         if !placed {
@@ -178,27 +201,31 @@ impl NewFile {
         placed
     }
 
-    fn place(&self, file: &File) -> io::Result<bool> {
-        match self.name_at_once()? {
-            Some(true) => return Ok(true),
-            Some(false) if self.only_new => return Ok(false),
-            _ => {}
+    fn place(&self, file: &File, is_edited: bool) -> io::Result<bool> {
+        if !REPLACES.get() {
+            match self.name_at_once()? {
+                Some(true) => return Ok(true),
+                Some(false) if self.only_new => return Ok(false),
+                _ => {}
+            }
         }
-        let old = match self.open(&self.name, OLD) {
+        let opened = self.open(&self.name, OLD);
+        REPLACES.set(opened.is_ok());
+        let old = match opened {
             Ok(_) if self.only_new => return Ok(false),
             Ok(old) => old,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.link(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.name_it(),
             Err(error) => return Err(error),
         };
         if old.try_lock().is_err() {
             return Ok(false);
         }
-        let replaced = self.replace(file, &old);
+        let replaced = self.replace(file, &old, is_edited);
         let _ = old.unlock(); // in words: closing does not unlock if a forked process has a copy
         replaced
     }
 
-    fn replace(&self, file: &File, old: &File) -> io::Result<bool> {
+    fn replace(&self, file: &File, old: &File, is_edited: bool) -> io::Result<bool> {
         let status = old.metadata()?;
         if !status.is_file() || identity(&self.look()?) != (status.dev(), status.ino()) {
             return Ok(false);
@@ -206,7 +233,7 @@ impl NewFile {
         if status.mode() != file.metadata()?.mode() {
             let _ = file.set_permissions(status.permissions());
         }
-        let has_record = self.has_record(); // nobody makes one who has not locked the old file
+        let has_record = is_edited && self.has_record(); // nobody makes one who has not locked the old file
         if has_record {
             let _ = file.try_lock(); // so that nobody edits it, and leaves a record, before the old record is gone
         }
@@ -231,7 +258,7 @@ impl NewFile {
         unsafe { libc::faccessat(self.directory, self.record.as_ptr(), libc::F_OK, 0) == 0 }
     }
 
-    /// As `link`, by one call of the system; nothing where that is not to be had.
+    /// As `name_it`, by one call of the system; nothing where that is not to be had.
     #[cfg(target_os = "linux")]
     fn name_at_once(&self) -> io::Result<Option<bool>> {
         let (own, name) = (self.temporary.as_ptr(), self.name.as_ptr());
@@ -256,6 +283,11 @@ impl NewFile {
     }
 
     /// Give the file a name that nothing has; false if something has it.
+    fn name_it(&self) -> io::Result<bool> {
+        self.name_at_once()?.map_or_else(|| self.link(), Ok)
+    }
+
+    /// As `name_it`, by two calls of the system.
     fn link(&self) -> io::Result<bool> {
         // SAFETY: as in `rename`.
         let code =
@@ -326,30 +358,41 @@ mod tests {
         let (chunk, record) = (path.join("chunk"), path.join(".record.tmp"));
         let new = new_file(&directory, false);
         let write = |bytes: &'static [u8]| move |file: &File| SharedBytes::of(bytes).write_to(file);
-        assert!(new.before().unwrap().unwrap().is_none());
+        assert!(new.before(true).unwrap().unwrap().is_none());
         assert_eq!(new.make(None, write(b"one")).unwrap().len(), 3);
         assert!(new.make(None, write(b"two")).is_none()); // there is one
-        assert!(new_file(&directory, true).before().unwrap().is_none());
+        assert!(new_file(&directory, true).before(true).unwrap().is_none());
         fs::set_permissions(&chunk, fs::Permissions::from_mode(0o640)).unwrap();
-        let old = new.before().unwrap().unwrap().unwrap();
-        assert!(new.before().unwrap().is_none()); // it is locked
+        let old = new.before(true).unwrap().unwrap().unwrap();
+        assert!(new.before(true).unwrap().is_none()); // it is locked
         let made = new.make(Some(&old), write(b"three")).unwrap();
         assert_eq!((fs::read(&chunk).unwrap(), made.mode() & 0o777), (b"three".to_vec(), 0o640));
         let fd = old.release();
         // SAFETY: it was given to us, and nobody else knows of it.
         assert_eq!(File::from(unsafe { OwnedFd::from_raw_fd(fd) }).metadata().unwrap().len(), 3);
-        let old = new.before().unwrap().unwrap().unwrap();
+        let old = new.before(true).unwrap().unwrap().unwrap();
+        assert!(new.renew(Some(&old), write(b"renewed")));
+        assert!(!new.renew(Some(&old), write(b"none"))); // the name means another one
+        drop(old);
+        assert_eq!(
+            (fs::read(&chunk).unwrap(), fs::metadata(&chunk).unwrap().mode() & 0o777),
+            (b"renewed".to_vec(), 0o640)
+        );
+        assert!(!new.renew(None, write(b"none")));
+        let old = new.before(true).unwrap().unwrap().unwrap();
         fs::write(&chunk, b"changed").unwrap(); // by a program that takes no locks
         assert!(new.make(Some(&old), write(b"four")).is_none());
         assert!(new.make(None, |_| Err(io::ErrorKind::StorageFull.into())).is_none());
         drop(old);
         fs::write(&record, b"").unwrap();
-        assert!(new.before().unwrap().is_none());
+        assert!(new.before(true).unwrap().is_none());
+        drop(new.before(false).unwrap().unwrap().unwrap()); // of another array that was there
+        assert!(new.put(&[SharedBytes::of(b"changed")], false) && record.exists());
         fs::remove_file(&record).unwrap();
         fs::hard_link(&chunk, path.join("other")).unwrap();
-        assert!(new.before().unwrap().is_none());
+        assert!(new.before(true).unwrap().is_none());
         fs::remove_file(path.join("other")).unwrap();
-        assert_eq!(new.before().unwrap().unwrap().unwrap().size(), 7);
+        assert_eq!(new.before(true).unwrap().unwrap().unwrap().size(), 7);
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1); // nothing unfinished
         fs::remove_dir_all(&path).unwrap();
     }
@@ -373,7 +416,7 @@ mod tests {
         assert_eq!((fs::read(&chunk).unwrap(), status.len()), (b"beFOreafter".to_vec(), 11));
         assert!(!record.exists());
         drop(old);
-        let old = new.before().unwrap().unwrap().unwrap(); // not to be written to
+        let old = new.before(true).unwrap().unwrap().unwrap(); // not to be written to
         assert!(new.extend(&old, b"record", b"more", (0, b"B")).is_none());
         assert_eq!(fs::read(&chunk).unwrap(), b"beFOreafter");
         fs::remove_file(&record).unwrap(); // it stays where the file could not be cut either
@@ -396,7 +439,7 @@ mod tests {
         let content = || fs::read(&chunk).unwrap();
         let put = |only_new, bytes: &[u8]| {
             let (first, rest) = bytes.split_at(bytes.len() / 2);
-            new_file(&directory, only_new).put(&[SharedBytes::of(first), SharedBytes::of(rest)])
+            new_file(&directory, only_new).put(&[SharedBytes::of(first), SharedBytes::of(rest)], true)
         };
         assert!(put(true, b"one"));
         assert!(!put(true, b"two"));

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::new_file::NewFile;
+use crate::stored_files;
 
 const DIRECTORY: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
 const MODE: libc::mode_t = 0o777;
@@ -23,41 +24,86 @@ pub struct NamesBeside {
     pub number: u64,
 }
 
+/// The directory that keys begin at.
+pub enum Base {
+    /// It is open, and the caller may close it then.
+    Open(RawFd),
+    /// Its path, if what that leads to lies `below` a directory: its own real path with a slash at the end.
+    Named { path: Vec<u8>, below: Vec<u8> },
+}
+
 /// Files in open directories, which are closed with this; those that were made and in which nothing is go then.
 pub struct NewFiles {
     files: Vec<NewFile>,
-    base: OwnedFd,
+    base: Option<OwnedFd>,
     directories: Vec<OwnedFd>,
     /// Directory above and name of what was made.
     made: Vec<(RawFd, CString)>,
 }
 
 impl NewFiles {
-    /// Where the files of `keys` go below the directory `base`, which the caller has open and may close then. `only_new`:
-    /// of each whether none may be replaced; nothing: any may. `None` where that is not the usual case.
-    pub fn open(base: RawFd, keys: &[Vec<u8>], only_new: &[bool], names: &NamesBeside) -> io::Result<Option<NewFiles>> {
-        let mut new = NewFiles { files: Vec::new(), base: copy(base)?, directories: Vec::new(), made: Vec::new() };
+    /// Where the files of `keys` go below the directory `base`. `only_new`: of each whether none may be replaced;
+    /// nothing: any may. `None` where that is not the usual case.
+    pub fn open(base: &Base, keys: &[Vec<u8>], only_new: &[bool], names: &NamesBeside) -> io::Result<Option<NewFiles>> {
+        let mut new = NewFiles { files: Vec::new(), base: None, directories: Vec::new(), made: Vec::new() };
         let mut known: HashMap<&[u8], (RawFd, bool)> = HashMap::new();
         for (number, key) in keys.iter().enumerate() {
-            let (mut directory, mut is_made, mut start) = (new.base.as_raw_fd(), false, 0);
-            while let Some(length) = key[start..].iter().position(|&byte| byte == b'/') {
-                let prefix = &key[..start + length];
-                let Some(part) = names.part(&key[start..start + length]) else { return Ok(None) };
-                (directory, is_made) = match known.get(prefix) {
-                    Some(&found) => found,
-                    None => {
-                        let Some(found) = new.directory(directory, &part, is_made)? else { return Ok(None) };
-                        known.insert(prefix, found);
-                        found
-                    }
-                };
-                start += length + 1;
-            }
-            let Some(name) = names.part(&key[start..]) else { return Ok(None) };
+            let end = key.iter().rposition(|&byte| byte == b'/');
+            let (prefix, name) = end.map_or((&[][..], key.as_slice()), |end| (&key[..end], &key[end + 1..]));
+            let (Some(name), true) = (names.part(name), end != Some(0)) else { return Ok(None) };
+            let directory = match known.get(prefix) {
+                Some(&(found, _)) => found,
+                None => match new.open_directory(base, prefix, names, &mut known)? {
+                    Some(found) => found,
+                    None => return Ok(None),
+                },
+            };
             let only_new = only_new.get(number).copied().unwrap_or(false);
             new.files.push(names.file(directory, name, number as u64, only_new));
         }
         Ok(Some(new))
+    }
+
+    /// Open the directory of a prefix, or make it: the first one at once, if it is there and no link is on the way.
+    fn open_directory<'a>(
+        &mut self,
+        base: &Base,
+        prefix: &'a [u8],
+        names: &NamesBeside,
+        known: &mut HashMap<&'a [u8], (RawFd, bool)>,
+    ) -> io::Result<Option<RawFd>> {
+        let parts = || prefix.split(|&byte| byte == b'/').filter(|_| !prefix.is_empty());
+        if parts().any(|part| !names.may_be_part(part)) {
+            return Ok(None);
+        }
+        if known.is_empty()
+            && let Some(directory) = base.open_below(prefix)
+        {
+            let found = directory.as_raw_fd();
+            self.directories.push(directory);
+            known.insert(prefix, (found, false));
+            return Ok(Some(found));
+        }
+        if self.base.is_none() {
+            self.base = base.open()?;
+        }
+        let Some(base) = &self.base else { return Ok(None) };
+        let (mut directory, mut is_made, mut end) = (base.as_raw_fd(), false, 0);
+        for part in parts() {
+            end += part.len();
+            let so_far = &prefix[..end];
+            (directory, is_made) = match known.get(so_far) {
+                Some(&found) => found,
+                None => {
+                    let part = CString::new(part)?;
+                    let Some(found) = self.directory(directory, &part, is_made)? else { return Ok(None) };
+                    known.insert(so_far, found);
+                    found
+                }
+            };
+            end += 1;
+        }
+        Ok(Some(directory))
     }
 
     pub fn files(&self) -> &[NewFile] {
@@ -98,14 +144,39 @@ impl Drop for NewFiles {
     }
 }
 
+impl Base {
+    /// The directory; `None` where that lies elsewhere.
+    fn open(&self) -> io::Result<Option<OwnedFd>> {
+        match self {
+            Base::Open(directory) => copy(*directory).map(Some),
+            Base::Named { path, below } => {
+                let path = CString::new(path.as_slice())?;
+                Ok(stored_files::open_below(&path, below, libc::O_DIRECTORY)?.map(OwnedFd::from))
+            }
+        }
+    }
+
+    /// A directory in it by one call of the system; `None` where that is not to be had, or nothing is there.
+    fn open_below(&self, prefix: &[u8]) -> Option<OwnedFd> {
+        match self {
+            Base::Open(_) => None,
+            Base::Named { path, below } => {
+                let path = CString::new([path.as_slice(), b"/", prefix].concat()).ok()?;
+                stored_files::open_straight(&path, below, libc::O_DIRECTORY)?.ok().map(OwnedFd::from)
+            }
+        }
+    }
+}
+
 impl NamesBeside {
     /// A part of a key, if it may be one.
     fn part(&self, part: &[u8]) -> Option<CString> {
+        if self.may_be_part(part) { CString::new(part).ok() } else { None }
+    }
+
+    fn may_be_part(&self, part: &[u8]) -> bool {
         let is_beside = part.starts_with(&self.start) && part.ends_with(&self.end);
-        if part.is_empty() || part == b"." || part == b".." || part.contains(&b'/') || is_beside {
-            return None;
-        }
-        CString::new(part).ok()
+        !(part.is_empty() || part == b"." || part == b".." || part.contains(&b'/') || part.contains(&0) || is_beside)
     }
 
     fn file(&self, directory: RawFd, name: CString, number: u64, only_new: bool) -> NewFile {
@@ -140,7 +211,9 @@ mod tests {
     use super::*;
     use crate::strided_memory::SharedBytes;
     use std::fs::{self, File};
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     fn names() -> NamesBeside {
         let text = |text: &str| text.as_bytes().to_vec();
@@ -156,7 +229,7 @@ mod tests {
         let base = File::open(&path).unwrap();
         let open = |keys: &[&str]| {
             let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
-            NewFiles::open(base.as_raw_fd(), &keys, &[false, true], &names())
+            NewFiles::open(&Base::Open(base.as_raw_fd()), &keys, &[false, true], &names())
         };
         let new = open(&["c/0/0", "c/0/1", "c/1/0", "top", "there/d/e"]).unwrap().unwrap();
         assert_eq!(new.made.len(), 4);
@@ -165,7 +238,7 @@ mod tests {
         assert_eq!(temporary, [b".own-ffffffffffffffff.tmp", b".own-0000000000000000.tmp"]);
         assert_eq!(new.files[3].record.as_bytes(), b".own-edit-top.tmp");
         for number in [1, 3] {
-            assert!(new.files[number].put(&[SharedBytes::of(b"x")]));
+            assert!(new.files[number].put(&[SharedBytes::of(b"x")], false));
         }
         drop(new);
         assert!(path.join("c/0/1").is_file() && path.join("top").is_file() && path.join("there").is_dir());
@@ -176,7 +249,22 @@ mod tests {
             assert!(open(&[wrong]).unwrap().is_none(), "{wrong}");
         }
         assert!(open(&[&format!("{}/a", "x".repeat(300))]).is_err());
-        assert!(NewFiles::open(-1, &[], &[], &names()).is_err());
+        assert!(NewFiles::open(&Base::Open(-1), &[b"a".to_vec()], &[], &names()).is_err());
+        let real = fs::canonicalize(&path).unwrap();
+        let named = |path: &Path, key: &str| {
+            let below = [real.as_os_str().as_bytes(), b"/"].concat();
+            let base = Base::Named { path: path.as_os_str().as_bytes().to_vec(), below };
+            NewFiles::open(&base, &[key.as_bytes().to_vec()], &[], &names()).unwrap()
+        };
+        let new = named(&real, "there/a").unwrap();
+        assert_eq!(new.directories.len(), 1);
+        assert_eq!(new.base.is_none(), cfg!(target_os = "linux"));
+        drop(new);
+        for base in [real.clone(), real.join("itself")] {
+            symlink(&real, real.join("itself")).ok();
+            assert!(named(&base, "a").is_some() && named(&base, "new/b").is_some() && named(&base, "link/a").is_none());
+        }
+        assert!(named(&std::env::temp_dir(), "a").is_none());
         assert!(!path.join("a").exists());
         fs::remove_dir_all(&path).unwrap();
     }

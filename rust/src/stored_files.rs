@@ -40,7 +40,7 @@ impl StoredFiles {
     /// Open a file; nothing if it is missing, and may be.
     pub fn open(&self, number: usize) -> Outcome<Option<Opened>> {
         let path = self.paths.get(number).ok_or("no such file")?;
-        let file = match open_below(path, &self.below) {
+        let file = match open_below(path, &self.below, 0) {
             Ok(Some(file)) => file,
             Ok(None) => return Err("a file that lies elsewhere".into()),
             Err(error) if is_missing(&error) && self.missing => return Ok(None),
@@ -58,7 +58,7 @@ impl StoredFiles {
 /// file that is no link itself; nothing where it is missing. A file of more than `most` bytes is not read.
 pub fn read_whole(path: &CStr, below: Option<&[u8]>, most: u64) -> io::Result<Option<(Option<Vec<u8>>, Metadata)>> {
     let opened = match below {
-        Some(below) => open_below(path, below),
+        Some(below) => open_below(path, below, 0),
         None => open(path, FLAGS | libc::O_NOFOLLOW).map(Some),
     };
     let mut file = match opened {
@@ -90,37 +90,47 @@ pub fn none_is_there(paths: &[CString]) -> bool {
         .all(|path| unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, libc::AT_EACCESS) } != 0)
 }
 
-/// Open what lies below a directory; nothing where a link leads elsewhere. Of what is missing the error says so; of a
-/// link that leads nowhere, and a system that does not tell where an open file lies, it does not.
-fn open_below(path: &CStr, below: &[u8]) -> io::Result<Option<File>> {
-    #[cfg(target_os = "linux")]
-    if leads_below(path, below) {
-        match open_without_links(path) {
-            Err(error) if is_missing(&error) => return Err(error),
-            Err(_) => {} // a link, or a system that does not know this call or forbids it
-            Ok(file) => return Ok(Some(file)),
-        }
+/// Open what lies below a directory, or that directory itself, with more `flags`; nothing where a link leads elsewhere.
+/// Of what is missing the error says so; of a link that leads nowhere, and a system that does not tell where an open file
+/// lies, it does not.
+pub fn open_below(path: &CStr, below: &[u8], flags: i32) -> io::Result<Option<File>> {
+    match open_straight(path, below, flags) {
+        Some(Ok(file)) => return Ok(Some(file)),
+        Some(Err(error)) if is_missing(&error) => return Err(error),
+        _ => {} // a link, or a system that does not know this call or forbids it
     }
-    let file = match open(path, FLAGS) {
+    let file = match open(path, FLAGS | flags) {
         Err(error) if is_missing(&error) && is_link(path) => return Err(io::ErrorKind::InvalidInput.into()),
         opened => opened?,
     };
     Ok(lies_below(&file, below).map_err(io::Error::other)?.then_some(file))
 }
 
+/// As `open_below`, of a path without links, by one call of the system; nothing where another one has to be asked.
+#[cfg(target_os = "linux")]
+pub fn open_straight(path: &CStr, below: &[u8], flags: i32) -> Option<io::Result<File>> {
+    leads_below(path, below).then(|| open_without_links(path, flags))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn open_straight(_: &CStr, _: &[u8], _: i32) -> Option<io::Result<File>> {
+    None
+}
+
 /// Whether a path of which no part is a link surely leads below a directory.
 #[cfg(target_os = "linux")]
 fn leads_below(path: &CStr, below: &[u8]) -> bool {
-    let rest = path.to_bytes().strip_prefix(below);
-    below.ends_with(b"/") && rest.is_some_and(|rest| rest.split(|&byte| byte == b'/').all(|part| part != b".."))
+    let (path, Some(itself)) = (path.to_bytes(), below.strip_suffix(b"/")) else { return false };
+    let rest = if path == itself { Some(&[][..]) } else { path.strip_prefix(below) };
+    rest.is_some_and(|rest| rest.split(|&byte| byte == b'/').all(|part| part != b".."))
 }
 
 /// Open a file if no part of its path is a link, which the system itself looks at: it is where the path says.
 #[cfg(target_os = "linux")]
-fn open_without_links(path: &CStr) -> io::Result<File> {
+fn open_without_links(path: &CStr, flags: i32) -> io::Result<File> {
     // SAFETY: zeros are a value of this struct of numbers.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = FLAGS as u64;
+    how.flags = (FLAGS | flags) as u64;
     how.resolve = libc::RESOLVE_NO_SYMLINKS;
     // SAFETY: the path is a string that ends in NUL, and `how` is borrowed for the call, with its size.
     let file = unsafe { libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &how, size_of_val(&how)) };
@@ -156,7 +166,10 @@ fn lies_below(file: &File, below: &[u8]) -> io::Result<bool> {
     // SAFETY: the path is a string that ends in NUL, and `place` is borrowed mutably for the call.
     let length = unsafe { libc::readlink(link.as_ptr(), place.as_mut_ptr().cast(), place.len()) };
     match usize::try_from(length) {
-        Ok(length) => Ok(place[..length].starts_with(below)),
+        Ok(length) => {
+            let place = &place[..length];
+            Ok(place.starts_with(below) || below.strip_suffix(b"/") == Some(place))
+        }
         Err(_) => Err(io::Error::last_os_error()),
     }
 }
@@ -216,13 +229,13 @@ mod tests {
             let found = read_whole(&files.paths[number], below, most).map_err(|_| ())?;
             Ok(found.map(|(content, status)| (content, status.len())))
         };
-        let direct = |number: usize| open_without_links(&files.paths[number]).is_ok();
+        let direct = |number: usize| open_without_links(&files.paths[number], 0).is_ok();
         if direct(0) {
             assert!(!direct(1) && !direct(2), "links");
         }
         let leads = |path: &[u8]| leads_below(&CString::new(path).unwrap(), b"/a/b/");
-        assert!(leads(b"/a/b/c") && leads(b"/a/b/c/..d"));
-        assert!(!leads(b"/a/bc") && !leads(b"/a/b/../c") && !leads(b"/a/b/c/..") && !leads(b"c"));
+        assert!(leads(b"/a/b/c") && leads(b"/a/b/c/..d") && leads(b"/a/b") && leads(b"/a/b/"));
+        assert!(!leads(b"/a/bc") && !leads(b"/a") && !leads(b"/a/b/../c") && !leads(b"/a/b/c/..") && !leads(b"c"));
         let below = Some(files.below.as_slice());
         assert!(none_is_there(&files.paths[4..]) && none_is_there(&[]));
         assert!(!none_is_there(&files.paths) && !none_is_there(&files.paths[3..]));

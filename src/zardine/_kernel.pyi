@@ -26,7 +26,7 @@ C-contiguous. Arrays of elements are buffers of any strides whose items are as l
 """
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, Self, final
 
 from typing_extensions import Buffer
 
@@ -42,8 +42,10 @@ class StoredFiles:
 
 @final
 class NewFiles:
-    """Where values go that are files: see :func:`open_new_files`. To be closed, by the caller."""
+    """Where values go that are files: see :func:`open_new_files`. To be closed, by the caller, or as a context."""
 
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
     def close(self) -> None:
         """Close the directories. Those that were made, and in which nothing is, go."""
 
@@ -235,14 +237,14 @@ class Pipeline:
         files: NewFiles,
         most: int,
         shard: tuple[int, bool, bool, Sequence[Buffer], Buffer | None] | None = None,
-    ) -> tuple[list[tuple[int | None, tuple[int, int, int, int], bytes, bytes] | None], list[tuple[int, str]]]:
+    ) -> tuple[list[tuple[int | None, tuple[int, int, int, int] | None, bytes, bytes] | None], list[tuple[int, str]]]:
         """As :meth:`encode_to_files`, where files keep what is stored and not named by the parts; and the failures.
 
         That is the other elements of chunks, and the other chunks of shards. Nothing is known to be stored of more than
         ``most`` bytes in one chunk: otherwise, where an index or a chunk that is changed in part is damaged, where
         nothing is left to be stored, and where :meth:`encode_to_files` leaves a file, too, it is the caller's to do and
-        ``None``. What was changed: the descriptor of the file before, for the caller to close, if there was one; inode,
-        size, and the times of modification and of change in nanoseconds of the new file; and of a shard offset and
+        ``None``. What was changed: the descriptor of the file before, for the caller to close, if there was one; and of
+        a shard inode, size, and the times of modification and of change in nanoseconds of the new file, and offset and
         length of each chunk as native int64 (-1: not stored). A file is not replaced that has another name or a record.
         """
 
@@ -257,7 +259,7 @@ class Pipeline:
         files: NewFiles,
         most: int,
         shard: tuple[int, bool, bool] | None = None,
-    ) -> list[tuple[int | None, tuple[int, int, int, int], bytes, bytes] | None]:
+    ) -> list[tuple[int | None, tuple[int, int, int, int] | None, bytes, bytes] | None]:
         """As :meth:`change_files`, for a box of elements of chunks of one shape; what it gives without the failures.
 
         The box begins at ``first`` and is as large as ``values``. ``grid`` as for :meth:`decode_box`. ``files`` are
@@ -288,15 +290,20 @@ def locate_block(
     """
 
 def open_new_files(
-    base: int, keys: Sequence[str], only_new: Sequence[bool], beside: tuple[bytes, bytes, bytes], number: int
+    base: int | tuple[bytes, bytes],
+    keys: Sequence[str],
+    only_new: Sequence[bool],
+    beside: tuple[bytes, bytes, bytes],
+    number: int,
 ) -> NewFiles | None:
-    """Open the directories of ``keys`` below the open directory ``base``, and make those that are missing.
+    """Open the directories of ``keys`` below the directory ``base``, and make those that are missing.
 
-    ``only_new``: of each whether its file may not be replaced; empty: all may be. ``beside``: names of files until they
-    are whole are the first of these, 16 digits and the last; a file called the second, its own name and the last goes
-    when the file is replaced. ``number``: where the digits begin, which no other call may use. ``None`` where a key has
-    an empty part, ``.``, ``..`` or a name of that kind, or where a link or a file is in the place of a directory.
-    Raises ``OSError``.
+    ``base``: an open one, or its path, and the real path of it with a slash at the end, below which the files have to
+    lie. ``only_new``: of each whether its file may not be replaced; empty: all may be. ``beside``: names of files until
+    they are whole are the first of these, 16 digits and the last; a file called the second, its own name and the last
+    goes when the file is replaced. ``number``: where the digits begin, which no other call may use. ``None`` where a
+    key has an empty part, ``.``, ``..`` or a name of that kind, where a link or a file is in the place of a directory,
+    or the base lies elsewhere. Raises ``OSError``.
     """
 
 def make_files(files: Sequence[tuple[int, bytes]], contents: Sequence[Buffer], threads: int) -> list[tuple[int, int]]:
@@ -330,6 +337,9 @@ class KnownFile:
 def are_current(files: Sequence[KnownFile]) -> bool:
     """Whether each path means the file that it meant, as it was."""
 
+def has_version(path: str, version: str) -> bool:
+    """Whether a path means a file of this version: see ``zardine.stores.open_files``. An error is no."""
+
 def extend_shards(
     elements: list[bytes],
     sums: int,
@@ -337,7 +347,7 @@ def extend_shards(
     files: NewFiles,
     most: int,
     most_unused: float,
-) -> list[tuple[int | None, tuple[int, int, int, int], bytes, bytes] | None]:
+) -> list[tuple[int | None, tuple[int, int, int, int] | None, bytes, bytes] | None]:
     """Put chunks that hold one byte string each into shards within their files: behind what is there, and a new index.
 
     ``elements`` are the byte strings, ``sums`` as for :func:`read_elements`. ``shards``: int64 bounds of the elements

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from zardine.stores.open_files import version_of
+
 from .cases import CRC, NAMES, Format, opened
 
 KERNEL = pytest.importorskip("zardine._kernel")
@@ -80,6 +82,62 @@ def test_only_the_usual_case_is_done(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["file", "link"]
 
 
+def named(path: Path, real: Path) -> tuple[bytes, bytes]:
+    """Return a base as it is named: its path, and what its real path begins with."""
+    return os.fsencode(path), os.fsencode(f"{real}/")
+
+
+def test_a_base_that_is_named_is_where_it_is_said_to_be(tmp_path: Path) -> None:
+    base, link = tmp_path / "base", tmp_path / "link"
+    (base / "there").mkdir(parents=True)
+    (base / "inside").symlink_to(base / "there")
+    (base / "file").touch()
+    link.symlink_to(base)
+
+    def put_one(path: Path, real: Path, key: str) -> Any:
+        files = KERNEL.open_new_files(named(path, real), [key], (), NAMES, 0)
+        if files is None:
+            return None
+        values, pipeline = np.ones(4, "i2").view("V2"), Format("V2", (0,), [], fill=b"\0\0").pipeline()
+        done = pipeline.encode_to_files(values, PARTS[:1], AXES, write_empty=False, threads=1, files=files)
+        files.close()
+        return done
+
+    for path in base, link:
+        for key in "a", "there/b", "new/below/c", "new/d":
+            assert put_one(path, base, key) == (b"\1", [])
+            assert (base / key).stat().st_size == 8
+            (base / key).unlink()
+        for key in "inside/a", "file/a", "../a", "there/../a", "/a", "a/", "", "there/.own-1.end":
+            assert put_one(path, base, key) is None, key
+    assert put_one(link, tmp_path / "elsewhere", "there/a") is None  # the link has moved
+    assert put_one(base, tmp_path / "elsewhere", "new/a") is None
+    assert put_one(base, tmp_path / "bas", "a") is None
+    with pytest.raises(FileNotFoundError):
+        put_one(tmp_path / "none", tmp_path / "none", "a")
+    with pytest.raises(OSError, match="nul"):
+        put_one(Path("a\0b"), tmp_path, "a")
+    assert sorted(os.listdir(tmp_path)) == ["base", "link"]
+    assert sorted(os.listdir(base)) == ["file", "inside", "new", "there"]
+    assert os.listdir(base / "there") == []
+
+
+def test_a_version_is_what_python_calls_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    for seconds in (0, 10**9 + 0.5, -5, -(10**9) - 0.25):
+        os.utime(path, (seconds, seconds))
+        version = version_of(path.stat())
+        assert KERNEL.has_version(str(path), version)
+        for wrong in (version[1:], version[:-1], version + "0", "", "-", "1-2-3-4"):
+            assert not KERNEL.has_version(str(path), wrong)
+        assert not KERNEL.has_version(str(tmp_path / "none"), version)
+    path.write_bytes(b"two!")
+    assert not KERNEL.has_version(str(path), version)
+    with pytest.raises(ValueError, match="zero"):
+        KERNEL.has_version("a\0b", version)
+
+
 def test_a_shard_is_its_chunks_and_its_index(tmp_path: Path) -> None:
     both, places = np.array([[0, 2]]), [np.array([2, 0])]
     assert put(tmp_path, "a", parts=both, shard=(3, False, False, places, None)) == (b"\1", [])
@@ -130,10 +188,7 @@ def test_files_that_are_changed_keep_the_rest(tmp_path: Path) -> None:
     names = "a", "b"
     made, failed = change(tmp_path, *names)
     assert failed == []
-    for number, (old, status, *columns) in enumerate(made):
-        now = (tmp_path / "ab"[number]).stat()
-        assert status == (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-        assert (old, columns) == (None, [b"", b""])
+    assert made == [(None, None, b"", b"")] * 2
     changed, failed = change(tmp_path, *names, first=0)
     assert [each[0] is not None for each in changed] == [True, True]
     _close(changed)
@@ -147,8 +202,10 @@ def test_files_that_are_changed_keep_the_rest(tmp_path: Path) -> None:
     assert [number for number, _ in failed] == [1]
     assert (tmp_path / "b").read_bytes() == data
     _close(changed)
-    (tmp_path / ".own-edit-a.end").touch()
-    assert change(tmp_path, *names)[0] == [None, None]
+    (tmp_path / ".own-edit-a.end").touch()  # of a shard that was there: chunks that are files are never edited
+    changed, _ = change(tmp_path, *names)
+    assert [each is None for each in changed] == [False, True]
+    _close(changed)
     assert sorted(os.listdir(tmp_path)) == [".own-edit-a.end", "a", "b"]
 
 
@@ -159,7 +216,9 @@ def test_shards_that_are_changed_keep_the_rest(tmp_path: Path) -> None:
         changed, failed = change(tmp_path, "a", first=first, shard=form)
         assert failed == []
         _close(changed)
-    ((_, _, offsets, lengths),) = changed
+    ((_, status, offsets, lengths),) = changed
+    now = path.stat()
+    assert status == (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
     assert np.frombuffer(offsets, np.int64).tolist() == [0, -1, 12]
     assert np.frombuffer(lengths, np.int64).tolist() == [12, -1, 12]
     data = path.read_bytes()
@@ -170,6 +229,9 @@ def test_shards_that_are_changed_keep_the_rest(tmp_path: Path) -> None:
         assert change(tmp_path, "a", shard=form) == ([None], [])
         assert path.read_bytes() == wrong
     path.write_bytes(data)
+    (tmp_path / ".own-edit-a.end").touch()
+    assert change(tmp_path, "a", shard=form) == ([None], [])
+    (tmp_path / ".own-edit-a.end").unlink()
     assert change(tmp_path, "a", most=11, shard=form) == ([None], [])
     assert change(tmp_path, "a", shard=(4, *form[1:])) == ([None], [])
     with pytest.raises(ValueError, match="negative"):

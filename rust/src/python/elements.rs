@@ -292,7 +292,7 @@ pub fn extend_shards<'py>(
     let done = guarded(py, || call.run(opened.files()))?.map_err(invalid)?;
     let each = |shard: Extended| {
         let (offsets, lengths) = columns(py, &shard.entries)?;
-        Ok((shard.old, told_of(&shard.status), offsets, lengths))
+        Ok((shard.old, Some(told_of(&shard.status)), offsets, lengths))
     };
     done.into_iter().map(|shard| shard.map(each).transpose()).collect()
 }

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PySequence};
+use pyo3::types::{PyBytes, PyList, PySequence, PyTuple};
 
 use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::guarded;
-use crate::known_file::{Identity, KnownFile};
+use crate::known_file::{self, Identity, KnownFile};
 use crate::many_files::{self, Place};
-use crate::new_files::{NamesBeside, NewFiles};
+use crate::new_files::{Base, NamesBeside, NewFiles};
 use crate::stored_files;
 
 /// Bytes of a file, unless these were too many; its inode, size, and times of change (of the content, and at all);
@@ -29,6 +29,15 @@ pub struct PyNewFiles(Mutex<Option<Arc<NewFiles>>>);
 
 #[pymethods]
 impl PyNewFiles {
+    fn __enter__(files: Bound<'_, Self>) -> Bound<'_, Self> {
+        files
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let taken = self.lock().take();
         guarded(py, || drop(taken))
@@ -45,10 +54,17 @@ impl PyNewFiles {
     }
 }
 
+/// A directory as Python names it: a descriptor, or its path and what its real path begins with.
+#[derive(FromPyObject)]
+pub enum PyBase {
+    Open(RawFd),
+    Named(Vec<u8>, Vec<u8>),
+}
+
 #[pyfunction]
 pub fn open_new_files(
     py: Python<'_>,
-    base: RawFd,
+    base: PyBase,
     keys: Vec<OsString>,
     only_new: Vec<bool>,
     beside: (Vec<u8>, Vec<u8>, Vec<u8>),
@@ -60,7 +76,11 @@ pub fn open_new_files(
     }
     let (start, edit, end) = beside;
     let names = NamesBeside { start, edit, end, number };
-    let opened = guarded(py, || NewFiles::open(base, &keys, &only_new, &names))??;
+    let base = match base {
+        PyBase::Open(directory) => Base::Open(directory),
+        PyBase::Named(path, below) => Base::Named { path, below },
+    };
+    let opened = guarded(py, || NewFiles::open(&base, &keys, &only_new, &names))??;
     Ok(opened.map(|files| PyNewFiles(Mutex::new(Some(Arc::new(files))))))
 }
 
@@ -109,6 +129,12 @@ impl PyKnownFile {
         let (inode, device, size, modified, changed) = identity;
         Ok(PyKnownFile(KnownFile { path, identity: Identity { inode, device, size, modified, changed }, fd }))
     }
+}
+
+#[pyfunction]
+pub fn has_version(py: Python<'_>, path: OsString, version: &str) -> PyResult<bool> {
+    let path = to_path(path)?;
+    guarded(py, || known_file::has_version(&path, version))
 }
 
 #[pyfunction]

@@ -67,6 +67,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::open_new_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::none_is_there, module)?)?;
     module.add_function(wrap_pyfunction!(files::are_current, module)?)?;
+    module.add_function(wrap_pyfunction!(files::has_version, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_file, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_named_files, module)?)?;

@@ -37,8 +37,8 @@ pub struct PyPipeline(Pipeline);
 
 /// Inode, size and times of a file.
 pub type Status = (u64, u64, i64, i64);
-/// The file before, which is still open; what the new one is; offsets and lengths of its chunks.
-pub type ChangedFile<'py> = (Option<RawFd>, Status, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+/// The file before, which is still open; what the new one is, if a shard; offsets and lengths of its chunks.
+pub type ChangedFile<'py> = (Option<RawFd>, Option<Status>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Failures);
 /// Of each axis the length of a chunk, the chunks of an object, and the rows of its index from one to the next.
 type Grid = (Vec<usize>, Vec<usize>, Vec<usize>);
@@ -470,7 +470,7 @@ fn of_shard(shard: &Option<StoredShard>) -> (ObjectTable<'_>, Source<'_>) {
 fn told<'py>(py: Python<'py>, changed: Vec<Option<Changed>>) -> PyResult<Vec<Option<ChangedFile<'py>>>> {
     let each = |Changed { status, entries, old }: Changed| {
         let (offsets, lengths) = columns(py, &entries)?;
-        Ok((old, told_of(&status), offsets, lengths))
+        Ok((old, status.as_ref().map(told_of), offsets, lengths))
     };
     changed.into_iter().map(|changed| changed.map(each).transpose()).collect()
 }

@@ -50,11 +50,12 @@ else:
 class BaseDirectory:
     """The directory that holds a store; it need not exist yet."""
 
-    __slots__ = ("_below", "_real", "path")
+    __slots__ = ("_below", "_named", "_real", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._real = self._below = "\0"  # not known yet: no path has it
+        self._named: tuple[str, tuple[bytes, bytes]] | None = None
 
     def path_of(self, name: str) -> str:
         """The path of a key, or of a prefix without its last slash."""
@@ -89,6 +90,15 @@ class BaseDirectory:
         if self._below == "\0":
             self._find_real()
         return self._below
+
+    def named(self) -> tuple[bytes, bytes] | None:
+        """Return its path and what :meth:`below` gives, as the kernel takes them."""
+        below, known = self.below(), self._named
+        if below is None:
+            return None
+        if known is None or known[0] is not below:
+            known = self._named = below, (os.fsencode(self.path), os.fsencode(below))
+        return known[1]
 
     def open(self, name: str, *, create: bool = False, durable: bool = False) -> int:
         """A descriptor of the directory of a prefix (without its last slash), for the caller to close.

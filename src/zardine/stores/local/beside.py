@@ -48,10 +48,11 @@ def edit_record_name(name: str) -> str:
     return f"{_EDIT}{name}{_END}"
 
 
-def open_new_files(base: int, keys: Sequence[str], only_new: Sequence[bool]) -> NewFiles | None:
-    """Open, or make, where the kernel puts the files of ``keys`` below the open directory ``base``.
+def open_new_files(base: int | tuple[bytes, bytes], keys: Sequence[str], only_new: Sequence[bool]) -> NewFiles | None:
+    """Open, or make, where the kernel puts the files of ``keys`` below the directory ``base``.
 
-    ``None`` where that fails, a key is none, or a link is on the way. ``only_new``: of each whether none is replaced.
+    That is open, or named by its path and what its real path begins with. ``None`` where that fails, a key is none, or
+    a link is on the way. ``only_new``: of each whether none is replaced.
     """
     assert KERNEL is not None
     number = int.from_bytes(os.urandom(8))

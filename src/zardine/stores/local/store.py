@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from zardine.buffers import BytesLike
@@ -348,6 +348,8 @@ class LocalStore(Store):
         return not any(os.access(path, os.F_OK, effective_ids=_KNOWS_EFFECTIVE_IDS) for path in paths)
 
     def is_unchanged(self, key: str, version: Version | None) -> bool:
+        if KERNEL is not None:
+            return version is not None and bool(KERNEL.has_version(f"{self._base.path}/{key}", version))
         try:
             return version_of(os.stat(f"{self._base.path}/{key}")) == version
         except OSError:
@@ -522,7 +524,7 @@ class LocalStore(Store):
     ) -> AbstractContextManager[NewFiles | None]:
         self._check_writable()
         files = None if changing and self._sees_changes() else self._new_files(keys, only_new)
-        return nullcontext() if files is None else closing(files)
+        return nullcontext() if files is None else files
 
     def _new_files(self, keys: Sequence[str], only_new: Sequence[bool]) -> NewFiles | None:
         """Where the files of ``keys`` go; ``None`` where to write one is more than that, or fails."""
@@ -530,6 +532,9 @@ class LocalStore(Store):
             return None
         for key in keys:
             self._changes(key)
+        named = self._base.named()
+        if named is not None:
+            return open_new_files(named, keys, only_new)
         try:
             base = self._base.open("")
         except (OSError, InvalidKeyError):  # which `set` puts into words, as all else that is wrong
@@ -542,7 +547,7 @@ class LocalStore(Store):
     def _sees_changes(self) -> bool:
         """Whether a subclass wants to see what is read or locked."""
         kind = type(self)
-        return not (
+        return kind is not LocalStore and not (
             kind.read is LocalStore.read
             and kind.open_file is LocalStore.open_file
             and kind.edit_file is LocalStore.edit_file
