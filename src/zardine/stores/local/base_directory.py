@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import sys
 from typing import Final
 
@@ -105,7 +106,20 @@ class BaseDirectory:
                     raise
             with contextlib.suppress(FileNotFoundError):  # someone removes what we make: again
                 self._make(name, durable)
-        raise StoreError(f"cannot make the directory {path!r}: it goes away as often as it is made")
+        link = self.link_to_nowhere(path)
+        why = "it goes away as often as it is made" if link is None else f"{link!r} is a link that leads nowhere"
+        raise StoreError(f"cannot make the directory {path!r}: {why}")
+
+    def link_to_nowhere(self, path: str) -> str | None:
+        """Return the link that leads to nothing on a path to what is missing: its end, or a directory above it."""
+        while len(path) > len(self.path):
+            try:
+                status = os.lstat(path)
+            except OSError:
+                path = os.path.dirname(path)
+                continue
+            return path if stat.S_ISLNK(status.st_mode) and not os.path.exists(path) else None
+        return None
 
     def _open_checked(self, path: str) -> int:
         directory = os.open(path, DIRECTORY)
