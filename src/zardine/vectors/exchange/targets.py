@@ -75,8 +75,8 @@ def writing(target: Path) -> Iterator[Path]:
     """Give where ``target`` is to be written: a file in a hidden folder beside it, which takes its place in the end.
 
     After an error in the block all is as before; who is killed leaves the hidden folder. What a library says of a file
-    that it cannot write becomes a :class:`~zardine.errors.DataError`, what the system says of it (that the disk is full)
-    a :class:`~zardine.errors.StoreError`.
+    that it cannot write becomes a :class:`~zardine.errors.DataError`, what the system says of it (that the disk is
+    full) a :class:`~zardine.errors.StoreError`.
     """
     place = Path(os.path.realpath(target))
     if not place.parent.is_dir():
