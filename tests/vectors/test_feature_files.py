@@ -194,3 +194,16 @@ def test_features_without_positions(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"a\.geojson"):
             import_vectors(tmp_path / "a.geojson", str(tmp_path / "a.zv"))
         assert not (tmp_path / "a.zv").exists()
+
+
+@pytest.mark.parametrize("suffix", ["geojson", "gpkg", "shp", "parquet"])
+def test_texts_with_a_nul(suffix: str, tmp_path: Path) -> None:
+    """GDAL ends a text there: that is told, and only of columns with such."""
+    texts = {"cut": np.array(["a", "x\0y"]), "whole": np.array(["a", "xy"])}
+    vectors.write_points(tmp_path / "a.zv", np.eye(3)[:2], chunk_shape=1, vertex_attributes=texts)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        export_vectors(str(tmp_path / "a.zv"), tmp_path / f"a.{suffix}")
+    cut = [str(each.message) for each in told if "NUL" in str(each.message)]
+    assert len(cut) == (suffix != "parquet"), cut
+    assert not cut or "'cut'" in cut[0]
