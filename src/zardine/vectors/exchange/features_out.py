@@ -21,6 +21,7 @@ from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, column
 from zardine.vectors.exchange.losses import LINES, check_rank, check_store, warn_kind
 from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.targets import files_of_target
+from zardine.vectors.exchange.whole_files import is_cut_off
 from zardine.vectors.format.ragged import bounds_of, row_numbers, starts_of
 from zardine.vectors.outside import keeping, known_crs, needing, warn
 from zardine.vectors.results import Points, Polylines
@@ -254,28 +255,8 @@ class _Tables:
 def _check_complete(place: Path) -> None:
     """Raise ``RuntimeError`` if a file is cut off: GDAL does not say so where the disk is full when it closes one."""
     for each in files_of_target(place):
-        if each.is_file() and not _is_complete(each):
+        if each.is_file() and is_cut_off(each, is_ours=True):
             raise RuntimeError(f"not all of {each.name} was stored, probably because the disk is full")
-
-
-def _is_complete(place: Path) -> bool:
-    suffix, size = place.suffix.lower(), place.stat().st_size
-    with place.open("rb") as file:
-        start = file.read(_HEADER)
-        file.seek(max(0, size - _HEADER))
-        end = file.read()
-    if suffix in (".shp", ".shx"):
-        return len(start) == _HEADER and size == 2 * int.from_bytes(start[24:28], "big")
-    if suffix == ".dbf":
-        count, header, row = (int.from_bytes(start[a:b], "little") for a, b in ((4, 8), (8, 10), (10, 12)))
-        return header > 0 and size >= header + count * row
-    if suffix == ".geojson":
-        return end.rstrip().endswith(b"]\n}")
-    return size > 0
-
-
-_HEADER: Final = 100
-"""Bytes at the start of the files of a Shapefile, which say how long these are."""
 
 
 def _schema(columns: Mapping[str, _Column], geometry: str, crs: Any, box: list[float] | None, count: int) -> Any:
