@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import stat
 import sys
 from typing import Final
 
@@ -112,14 +111,10 @@ class BaseDirectory:
 
     def link_to_nowhere(self, path: str) -> str | None:
         """Return the link that leads to nothing on a path to what is missing: its end, or a directory above it."""
-        while len(path) > len(self.path):
-            try:
-                status = os.lstat(path)
-            except OSError:
-                path = os.path.dirname(path)
-                continue
-            return path if stat.S_ISLNK(status.st_mode) and not os.path.exists(path) else None
-        return None
+        above = path[: path.rfind("/")]
+        while len(above) > len(self.path) and not os.access(above, os.F_OK):
+            path, above = above, above[: above.rfind("/")]
+        return path if os.path.islink(path) and not os.path.exists(path) else None
 
     def _open_checked(self, path: str) -> int:
         directory = os.open(path, DIRECTORY)
