@@ -100,7 +100,7 @@ pub fn open_below(path: &CStr, below: &[u8], flags: i32) -> io::Result<Option<Fi
         _ => {} // a link, or a system that does not know this call or forbids it
     }
     let file = match open(path, FLAGS | flags) {
-        Err(error) if is_missing(&error) && is_link(path) => return Err(io::ErrorKind::InvalidInput.into()),
+        Err(error) if is_missing(&error) && leads_nowhere(path) => return Err(io::ErrorKind::InvalidInput.into()),
         opened => opened?,
     };
     Ok(lies_below(&file, below).map_err(io::Error::other)?.then_some(file))
@@ -151,8 +151,11 @@ fn open(path: &CStr, flags: i32) -> io::Result<File> {
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
 }
 
-fn is_link(path: &CStr) -> bool {
-    Path::new(OsStr::from_bytes(path.to_bytes())).symlink_metadata().is_ok_and(|status| status.is_symlink())
+/// Whether what is missing is so because of a link to nothing: the end of its path, or a directory above it.
+fn leads_nowhere(path: &CStr) -> bool {
+    let mut parts = Path::new(OsStr::from_bytes(path.to_bytes())).ancestors();
+    let found = parts.find_map(|part| Some((part, part.symlink_metadata().ok()?)));
+    found.is_some_and(|(part, status)| status.is_symlink() && part.metadata().is_err())
 }
 
 fn is_missing(error: &io::Error) -> bool {
@@ -210,7 +213,8 @@ mod tests {
         fs::write(base.join("other"), b"other").unwrap();
         symlink(inside.join("own"), inside.join("stays")).unwrap();
         symlink(base.join("other"), inside.join("leaves")).unwrap();
-        let names = ["own", "stays", "leaves", "folder", "none", "own/below"];
+        symlink(inside.join("gone"), inside.join("nowhere")).unwrap();
+        let names = ["own", "stays", "leaves", "folder", "none", "own/below", "nowhere", "nowhere/x/y"];
         let mut below = fs::canonicalize(&inside).unwrap().as_os_str().as_bytes().to_vec();
         below.push(b'/');
         let path = |name| CString::new(inside.join(name).as_os_str().as_bytes()).unwrap();
@@ -219,9 +223,12 @@ mod tests {
             let open = |number| files.open(number).map(|file| file.map(|file| file.size())).map_err(|_| ());
             (0..files.paths.len() + 1).map(open).collect()
         };
-        assert_eq!(sizes(&files), [Ok(Some(3)), Ok(Some(3)), Err(()), Err(()), Ok(None), Ok(None), Err(())]);
+        assert_eq!(
+            sizes(&files),
+            [Ok(Some(3)), Ok(Some(3)), Err(()), Err(()), Ok(None), Ok(None), Err(()), Err(()), Err(())]
+        );
         files.missing = false;
-        assert_eq!(sizes(&files)[4..], [Err(()), Err(()), Err(())]);
+        assert_eq!(sizes(&files)[4..], [Err(()); 5]);
         let mut bytes = [0; 3];
         files.open(1).unwrap().unwrap().readable().read(0, &mut bytes, &mut []).unwrap();
         assert_eq!(&bytes, b"own");

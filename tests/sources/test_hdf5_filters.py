@@ -221,3 +221,24 @@ print(sorted(name for name, _ in zardine.sources.open(sys.argv[1]).arrays()))
     command = [sys.executable, "-m", "zardine", "convert", str(file), str(tmp_path / "made"), "--quiet"]
     subprocess.run(command, check=True, env=ENVIRON)  # it is found where it is installed
     assert equal(zardine.open_array(tmp_path / "made" / "blosc2")[...], VALUES)
+
+
+@pytest.mark.parametrize("kind", ["<i2", "<f8", ">f4"])
+@pytest.mark.parametrize("deflate", [False, True])
+def test_shuffled_behind_a_checksum(tmp_path: Path, kind: str, deflate: bool) -> None:
+    """As NetCDF puts them in order: where these are no whole elements HDF5 shuffles all but the last bytes."""
+    values = VALUES.astype(kind)
+    creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    creation.set_chunk((10, 15))
+    creation.set_fletcher32()
+    creation.set_shuffle()
+    if deflate:
+        creation.set_deflate(1)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        data_type = h5py.h5t.py_create(values.dtype)
+        found = h5py.h5d.create(file.id, b"a", data_type, h5py.h5s.create_simple(values.shape), creation)
+        found.write(h5py.h5s.ALL, h5py.h5s.ALL, values)
+    np.testing.assert_array_equal(zardine.sources.open(tmp_path / "a.h5")["a"][...], values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_array_equal(zardine.convert(tmp_path / "a.h5", tmp_path / "a.zarr")["a"][...], values)

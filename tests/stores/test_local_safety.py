@@ -117,11 +117,15 @@ def test_dangling_links(store, outside):
     for read in (store.get, store.version, lambda key: store.read_up_to(key, 5)):
         with pytest.raises(StoreError, match=r"cannot read key 'in/dangling' of .*: it is a link that leads nowhere"):
             read("in/dangling")
-    assert store.get("dangling/x") is None
+    nowhere = r"cannot read key 'dangling/{}' of .*: '.*/dangling' is a link that leads nowhere"
+    for name in ("x", "x/y"):
+        with pytest.raises(StoreError, match=nowhere.format(name)):
+            store.get(f"dangling/{name}")
     assert list(store.list()) == ["in/file"]
     for key in ("dangling/x", "dangling/x/y", "loop/x"):
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreError) as error:
             store.set(key, b"x")
+        assert ("leads nowhere" in str(error.value)) == key.startswith("dangling")
     with pytest.raises(StoreError):
         store.get("loop/x")
     with pytest.raises(StoreError):
@@ -703,3 +707,29 @@ def test_a_shard_that_is_a_link_is_not_changed_through_it(tmp_path, strategy, wh
         assert not shard.is_symlink()
         np.testing.assert_array_equal(array[...], values)
     assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize("shards", [None, (10, 5)])
+def test_a_folder_of_chunks_that_is_not_there(tmp_path, shards):
+    """Chunks on a disk that is not mounted are no fill values, however they are read."""
+    array = zardine.create_array(tmp_path / "a", shape=(200, 5), chunks=(5, 5), shards=shards, dtype="int32")
+    array[...] = 1
+    (tmp_path / "a" / "c").rename(tmp_path / "moved")
+    (tmp_path / "a" / "c").symlink_to("/nowhere")
+    for selection in ((3, 2), (slice(3), slice(None)), slice(3, 33), slice(None), [1, 50, 199]):
+        with pytest.raises(StoreError, match=r"'.*/a/c' is a link that leads nowhere"):
+            array[selection]
+    assert [(fault.key, fault.kind) for fault in zardine.verify(tmp_path / "a").faults][:1] == [("c", "store")]
+    with pytest.raises(StoreError, match="leads nowhere"):
+        array[...] = 2
+    (tmp_path / "a" / "c").unlink()
+    (tmp_path / "moved").rename(tmp_path / "a" / "c")
+    assert int(array[...].sum()) == 1000
+
+
+def test_a_node_that_is_a_link_to_nowhere(tmp_path):
+    group = zardine.create_group(tmp_path / "g")
+    (tmp_path / "g" / "x").symlink_to("/nowhere")
+    for use in (lambda: group["x"], lambda: group.create_group("x"), lambda: "x" in group):
+        with pytest.raises(StoreError, match=r"'.*/g/x' is a link that leads nowhere"):
+            use()

@@ -257,3 +257,12 @@ def test_paths_that_nothing_can_have(path):
     for kind in (str, LocalStore) if not path else (str, pathlib.Path, LocalStore):
         with pytest.raises(StoreError, match="is not the path of a directory"):
             zardine.open(kind(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("a.json", "'reference://'"), ("a.NC", "zardine.sources.open"), ("a.h5", "zardine.sources.open")]
+)
+def test_files_that_are_opened_in_another_way(tmp_path, name, hint):
+    (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(StoreError, match=rf"is a file: a store is a directory; .*{re.escape(hint)}"):
+        zardine.open(tmp_path / name)

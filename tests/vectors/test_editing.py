@@ -366,3 +366,12 @@ def test_attributes_of_appended_links_have_both_names() -> None:
         assert sorted(vectors.read_mesh(store).face_attributes["w"].tolist()) == [1, 2]
     with pytest.raises(DataError, match="give one of them"):
         vectors.append_mesh(store, np.eye(3), [[0, 1, 2]], face_attributes={"w": [2]}, link_attributes={"w": [2]})
+
+
+@pytest.mark.parametrize("object_ids", [None, [1]])
+def test_a_vertex_is_moved_to_one_place(object_ids: list[int] | None) -> None:
+    store = MemoryStore()
+    vectors.write_points(store, np.eye(3), chunk_shape=5, object_ids=[1, 1, 2])
+    with pytest.raises(SelectionError, match="row 1 is named more than once"):
+        vectors.move_vertices(store, [1, 0, 1], np.zeros((3, 3)), object_ids=object_ids)
+    np.testing.assert_array_equal(vectors.read_points(store).positions, np.eye(3))

@@ -194,3 +194,35 @@ def test_features_without_positions(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"a\.geojson"):
             import_vectors(tmp_path / "a.geojson", str(tmp_path / "a.zv"))
         assert not (tmp_path / "a.zv").exists()
+
+
+@pytest.mark.parametrize("suffix", ["geojson", "gpkg", "shp", "parquet"])
+def test_texts_with_a_nul(suffix: str, tmp_path: Path) -> None:
+    """GDAL ends a text there: that is told, and only of columns with such."""
+    texts = {"cut": np.array(["a", "x\0y"]), "whole": np.array(["a", "xy"])}
+    vectors.write_points(tmp_path / "a.zv", np.eye(3)[:2], chunk_shape=1, vertex_attributes=texts)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        export_vectors(str(tmp_path / "a.zv"), tmp_path / f"a.{suffix}")
+    cut = [str(each.message) for each in told if "NUL" in str(each.message)]
+    assert len(cut) == (suffix != "parquet"), cut
+    assert not cut or "'cut'" in cut[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("ending", ["shp", "shx", "dbf"])
+def test_shapefiles_without_their_end(ending: str, tmp_path: Path) -> None:
+    """GDAL makes features without a geometry, or without attributes, of what is left."""
+    lines = [np.array([[0.0, 0], [1, 1]]), np.array([[0.0, 2], [5, 1], [3, 3]])]
+    vectors.write_polylines(tmp_path / "a.zv", lines, chunk_shape=3, object_attributes={"v": np.array([1, 2])})
+    export_vectors(str(tmp_path / "a.zv"), tmp_path / "a.shp")
+    place = tmp_path / f"a.{ending}"
+    whole = place.read_bytes()
+    for length in (0, 30, 60, 99, 100, len(whole) // 2, len(whole) - 2):
+        place.write_bytes(whole[:length])
+        with pytest.raises(DataError, match=r"a\.shp cannot be read"):
+            import_vectors(tmp_path / "a.shp", tmp_path / "b.zv", chunk_shape=3)
+        assert not (tmp_path / "b.zv").exists()
+    place.write_bytes(whole)
+    import_vectors(tmp_path / "a.shp", tmp_path / "b.zv", chunk_shape=3)
+    assert vectors.open(tmp_path / "b.zv").read().object_attributes["v"].tolist() == [1, 2]

@@ -183,3 +183,11 @@ def test_vertices_of_very_many_bytes(tmp_path: Path) -> None:
     for name, value in values.items():
         (tmp_path / name).write_bytes(value)
     assert plan_import(StorePath(stored(values)), str(tmp_path / "a.zv")).memory < 2**30
+
+
+def test_meshes_that_no_segment_names(tmp_path: Path) -> None:
+    """As navis writes them by default: they are not read as nothing."""
+    values = {"info": b'{"@type": "neuroglancer_legacy_mesh"}', "17": bytes(4), "18": bytes(4)}
+    with pytest.raises(DataError, match=r"holds no mesh.*'17:0'.*none of the 2 files"):
+        import_vectors(stored(values), tmp_path / "a.zv")
+    assert not (tmp_path / "a.zv").exists()

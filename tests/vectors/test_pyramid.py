@@ -248,7 +248,12 @@ def test_readers_do_not_know_levels_that_are_unfinished() -> None:
     report = vectors.validate(store)
     assert report.vertex_counts == (50, len(vectors.read_points(store, level=1)))
     assert "level-unfinished" in report.codes
-    vectors.repair(store)
+    assert report.ok, report.findings
+    for dry_run in (True, False):
+        repairs = vectors.repair(store, dry_run=dry_run)
+        assert [(each.place, each.message) for each in repairs.actions] == [
+            ("2", "removed the level, which was not finished")
+        ]
     assert vectors.validate(store).findings == ()
     assert not [key for key in store.list() if key.startswith("2/")]
 

@@ -76,7 +76,8 @@ def resolve_store(
         kind = type(store_like)
         raise TypeError(
             f"{kind.__module__}.{kind.__qualname__} is a store with asynchronous methods: use the one of "
-            "zardine.storage for the same place, or its path or URL"
+            "zardine.storage for the same place, or its path or URL; stores of other programs (Icechunk) are opened by "
+            "zarr-python, for which zardine.zarr_python.enable() makes zardine read and write the chunks"
         )
     elif is_foreign(store_like):
         store, path = store_of_object(store_like, path, read_only=read_only)
@@ -129,9 +130,18 @@ def _directory(path: str, mode: Mode | None) -> Store:
     if path.lower().endswith(".zip") and not os.path.isdir(path):
         return _zip(path, mode)
     if not os.access(f"{path}/", os.F_OK) and os.path.isfile(path):  # the first call is the cheaper one
-        raise StoreError(f"{path!r} is a file: a store is a directory")
+        hint = _HINTS.get(os.path.splitext(path)[1].lower(), "")
+        raise StoreError(f"{path!r} is a file: a store is a directory{hint}")
     return _known_directory(path) if os.path.isabs(path) else LocalStore(path)
 
+
+_HINTS: Final = {
+    ".json": "; a file of references (of kerchunk) is opened as 'reference://', with storage_options={'fo': its path}",
+    **dict.fromkeys(
+        (".h5", ".hdf5", ".nc", ".nc4", ".cdf"), "; zardine.sources.open shows a file of HDF5 or NetCDF as a group"
+    ),
+}
+"""What else a user may want with a file, by the end of its name."""
 
 _known_directory: Final = lru_cache(maxsize=64)(LocalStore)
 """Stores of absolute paths, which programs open again and again: nothing in them changes but what they remember."""

@@ -57,7 +57,7 @@ def repair(
 ) -> Repairs:
     """Put right what :func:`validate` finds and what can be put right; gives what was done, and what was left.
 
-    - changes and conversions that were interrupted are brought to an end;
+    - changes and conversions that were interrupted are brought to an end, and levels that were not finished go;
     - ``nonempty_chunks`` gets what is stored and was not in it;
     - attributes that lack rows get fill values for them;
     - Consolidated metadata that is no longer true goes.
@@ -70,7 +70,16 @@ def repair(
     ``dry_run``: change nothing, and tell what would be done. ``progress`` is called with the number of levels done, and
     of all.
     """
-    done = _repair(trial(path) if dry_run else path, drop_lost, progress)
+    place = trial(path) if dry_run else path
+    before = VectorStore.open(place)
+    unfinished = [number for number in before.level_numbers() if number and before.is_unfinished(number)]
+    done = _repair(place, drop_lost, progress)
+    gone = set(unfinished) - set(VectorStore.open(place).level_numbers()) if unfinished else ()
+    done[:0] = [
+        action(str(number), kind="repaired", message="removed the level, which was not finished")
+        for number in unfinished
+        if number in gone
+    ]
     actions = tuple(each for each in done if each.severity == "action")
     return Repairs(actions, tuple(each for each in done if each.severity == "error"), dry_run)
 

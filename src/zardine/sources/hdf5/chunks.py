@@ -17,6 +17,7 @@ from zardine.errors import ChunkDecodeError, CorruptionError
 from zardine.limits import check_size
 from zardine.sources.foreign_store import Coordinates, Span
 from zardine.sources.hdf5.elements import Elements, as_elements
+from zardine.sources.hdf5.extensible import in_grid
 from zardine.sources.hdf5.filters import Filter, encoded_length
 from zardine.sources.hdf5.library import reading
 from zardine.sources.stored_file import StoredFile
@@ -126,22 +127,33 @@ class StoredChunks:
             return self._table
 
     def _read(self) -> npt.NDArray[np.int64]:
-        rows: list[tuple[int, int, int, int]] = []
+        blocks, listed = self._dataset.blocks, list[tuple[Coordinates, int, int, int]]()
 
         def note(info: Any) -> None:
-            number = 0
-            for start, size, count in zip(info.chunk_offset, self._dataset.blocks, self._counts, strict=True):
-                if start % size:
-                    raise CorruptionError(f"{self._dataset.place}: HDF5 lists a chunk at {info.chunk_offset}")
-                if start // size >= count:
-                    return  # of an array that was larger once
-                number = number * count + start // size
+            if any(start % size for start, size in zip(info.chunk_offset, blocks, strict=True)):
+                raise CorruptionError(f"{self._dataset.place}: HDF5 lists a chunk at {info.chunk_offset}")
             if info.byte_offset is not None:
+                coordinates = tuple(start // size for start, size in zip(info.chunk_offset, blocks, strict=True))
                 offset = min(info.byte_offset, self._file.size)  # past the end: reading it will say so
-                rows.append((number, offset, info.size, info.filter_mask))
+                listed.append((coordinates, offset, info.size, info.filter_mask))
 
         with reading(f"{self._dataset.place}: HDF5 cannot list its chunks"):
             self._dataset.found.id.chunk_iter(note)
+            told = in_grid(
+                self._dataset.found,
+                blocks,
+                [coordinates for coordinates, *_ in listed],
+                lambda number, content: any(self._holds(listed[number][1] + more, content) for more in (0, self._base)),
+            )
+        rows = []
+        for coordinates, (_, *where) in zip(told, listed, strict=True):
+            number = 0
+            for i, count in zip(coordinates, self._counts, strict=True):
+                if i >= count:
+                    break  # of an array that was larger once
+                number = number * count + i
+            else:
+                rows.append((number, *where))
         table = np.array(sorted(rows), np.int64).reshape(len(rows), 4)
         if (np.diff(table[:, 0]) == 0).any():
             raise CorruptionError(f"{self._dataset.place}: HDF5 lists a chunk twice")
@@ -154,9 +166,12 @@ class StoredChunks:
         start = tuple(i * size for i, size in zip(self._coordinates(int(row[0])), self._dataset.blocks, strict=True))
         with reading(f"{self._dataset.place}: HDF5 cannot read its first chunk"):
             wanted = self._dataset.found.id.read_direct_chunk(start)[1]
-        offset, length = int(row[1]), int(row[2])
-        fits = offset + length <= self._file.size and bytes(self._file.read([(offset, length)])[0]) == wanted
-        return 0 if fits else self._base
+        return 0 if self._holds(int(row[1]), bytes(wanted)) else self._base
+
+    def _holds(self, offset: int, content: bytes) -> bool:
+        """Whether certain bytes are at a place of the file."""
+        length = len(content)
+        return offset + length <= self._file.size and bytes(self._file.read([(offset, length)])[0]) == content
 
 
 __all__ = ["Dataset", "StoredChunks"]

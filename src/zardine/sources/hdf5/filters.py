@@ -43,15 +43,27 @@ def filters_of(creation: Any) -> list[Filter]:
 
 
 def codecs_for(filters: Sequence[Filter], item_size: int) -> list[JSON] | None:
-    """Return the ``bytes -> bytes`` codecs that read what these filters leave; ``None`` if one of them has none."""
+    """Return the ``bytes -> bytes`` codecs that read what these filters leave; ``None`` if one of them has none.
+
+    Nor has shuffle where it gets a number of bytes that are no whole elements, as behind fletcher32: HDF5 leaves the
+    last ones where they are, the codec refuses them.
+    """
     codecs: list[JSON] = []
+    before: list[Filter] = []
     for each in filters:
         codec = _codec(each, item_size)
-        if codec is None:
+        length = encoded_length(before, item_size)
+        if codec is None or (codec and each.number == _SHUFFLE and (length is None or length % _size(each, item_size))):
             return None
         if codec:
             codecs.append(codec)
+        before.append(each)
     return codecs
+
+
+def _size(shuffle: Filter, item_size: int) -> int:
+    """Return of how many bytes the elements are that are shuffled."""
+    return shuffle.values[0] if shuffle.values and shuffle.values[0] else item_size
 
 
 def encoded_length(filters: Sequence[Filter], length: int) -> int | None:
@@ -67,7 +79,7 @@ def _codec(step: Filter, item_size: int) -> dict[str, JSON] | None:
         level = values[0] if values and 0 <= values[0] <= 9 else 1
         return _named("numcodecs.zlib", level=level)
     if step.number == _SHUFFLE:
-        size = values[0] if values and values[0] else item_size
+        size = _size(step, item_size)
         return _named("numcodecs.shuffle", elementsize=size) if size > 1 else {}
     if step.number == _FLETCHER32:
         return _named("numcodecs.fletcher32")

@@ -115,7 +115,16 @@ class BaseDirectory:
                     raise
             with contextlib.suppress(FileNotFoundError):  # someone removes what we make: again
                 self._make(name, durable)
-        raise StoreError(f"cannot make the directory {path!r}: it goes away as often as it is made")
+        link = self.link_to_nowhere(path)
+        why = "it goes away as often as it is made" if link is None else f"{link!r} is a link that leads nowhere"
+        raise StoreError(f"cannot make the directory {path!r}: {why}")
+
+    def link_to_nowhere(self, path: str) -> str | None:
+        """Return the link that leads to nothing on a path to what is missing: its end, or a directory above it."""
+        above = path[: path.rfind("/")]
+        while len(above) > len(self.path) and not os.access(above, os.F_OK):
+            path, above = above, above[: above.rfind("/")]
+        return path if os.path.islink(path) and not os.path.exists(path) else None
 
     def _open_checked(self, path: str) -> int:
         directory = os.open(path, DIRECTORY)

@@ -252,9 +252,11 @@ class LocalStore(Store):
         try:
             fd, lies_in_base = _open(path, key)
         except (FileNotFoundError, NotADirectoryError):
-            if os.path.islink(path):
+            link = self._base.link_to_nowhere(path)
+            if link is not None:
+                what = "it" if link == path else repr(link)
                 raise StoreError(
-                    f"cannot read key {key!r} of {self}: it is a link that leads nowhere. What it means was not "
+                    f"cannot read key {key!r} of {self}: {what} is a link that leads nowhere. What it means was not "
                     "fetched, or is gone; remove the link if nothing is meant to be stored there"
                 ) from None
             return None

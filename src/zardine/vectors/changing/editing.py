@@ -117,8 +117,8 @@ def move_vertices(
 
     ``object_ids``: they are of these objects alone, as ``read(object_ids=...)`` gives them; then nothing else is looked
     at. Everything that belongs to vertices goes with them; only cells that they leave or enter are stored, of lines and
-    skeletons with a vertex in another chunk all. Raises :class:`~zardine.errors.SelectionError` for other rows,
-    :class:`~zardine.errors.DataError` for other numbers of positions.
+    skeletons with a vertex in another chunk all. Raises :class:`~zardine.errors.SelectionError` for other rows and for
+    such that come twice, :class:`~zardine.errors.DataError` for other numbers of positions.
     """
     if positions is None:
         rows, positions = None, rows

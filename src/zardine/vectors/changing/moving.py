@@ -99,8 +99,8 @@ def movement(level: Level, rows: Any, positions: Any, object_ids: Collection[int
 def numbers_of(rows: Any, points: int, count: int) -> Ints:
     """The numbers of vertices among ``count``, one for each of the ``points``; ``rows`` ``None``: all.
 
-    Raises :class:`~zardine.errors.SelectionError` for numbers of none, :class:`~zardine.errors.DataError` for more or
-    fewer than points.
+    Raises :class:`~zardine.errors.SelectionError` for numbers of none and those that come twice,
+    :class:`~zardine.errors.DataError` for more or fewer than points.
     """
     if rows is None:
         if points != count:
@@ -111,6 +111,11 @@ def numbers_of(rows: Any, points: int, count: int) -> Ints:
         raise SelectionError(f"rows {numbers.min()} to {numbers.max()}: there are {count} vertices")
     if points != len(numbers):
         raise DataError(f"{points} positions for {len(numbers)} rows")
+    if not (numbers[1:] > numbers[:-1]).all():
+        in_order = np.sort(numbers)
+        again = in_order[1:][in_order[1:] == in_order[:-1]]
+        if len(again):
+            raise SelectionError(f"row {again[0]} is named more than once: a vertex is in one place")
     return numbers
 
 

@@ -24,6 +24,7 @@ from zardine.vectors.exchange.features import EXACT, NOTHING, column_of_series, 
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
 from zardine.vectors.exchange.losses import reading, warn_names
 from zardine.vectors.exchange.targets import files_of_target
+from zardine.vectors.exchange.whole_files import is_cut_off
 from zardine.vectors.outside import needing, warn
 
 _VERTEX: Final = 24
@@ -156,7 +157,11 @@ class FeatureParts:
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: Any = None) -> None:
         self._source = source
-        self._size = sum(each.stat().st_size for each in files_of_target(source) if each.exists())
+        files = [each for each in files_of_target(source) if each.exists()]
+        for each in files:
+            if each.is_file() and is_cut_off(each):  # GDAL gives features without a geometry, or without attributes
+                raise DataError(f"{source} cannot be read: the end of {each.name} is missing")
+        self._size = sum(each.stat().st_size for each in files)
         self._count, self.count = 0, 1
         wanted = -(-self._size // (at_once * _VERTEX))
         if source.suffix.lower() in _SLICED and wanted > 1:

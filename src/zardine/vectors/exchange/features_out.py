@@ -20,6 +20,8 @@ from zardine.vectors.exchange.features import NOTHING
 from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, columns_with_ids
 from zardine.vectors.exchange.losses import LINES, check_rank, check_store, warn_kind
 from zardine.vectors.exchange.part_files import FileWriter
+from zardine.vectors.exchange.targets import files_of_target
+from zardine.vectors.exchange.whole_files import is_cut_off
 from zardine.vectors.format.ragged import bounds_of, row_numbers, starts_of
 from zardine.vectors.outside import keeping, known_crs, needing, warn
 from zardine.vectors.results import Points, Polylines
@@ -70,6 +72,8 @@ class _Look:
         self.is_there = like.dtype.kind in "iufb"
         self.is_changed = False
         """Whether a Shapefile does not hold all of them."""
+        self.is_cut = False
+        """Whether there is a NUL in a text, which ends it for GDAL."""
 
     def look(self, values: npt.NDArray[Any]) -> None:
         """Look at some more."""
@@ -78,8 +82,10 @@ class _Look:
         elif values.dtype.kind == "f":
             size = np.abs(values[np.isfinite(values) & (values != 0)])
             self.is_changed = self.is_changed or bool(((size < 1e-9) | (size >= 1e22)).any())
-        elif not self.is_there:
-            self.is_there = any(each is not None for each in values.reshape(-1).tolist())
+        elif values.dtype.kind != "b":
+            texts = values.reshape(-1).tolist()
+            self.is_there = self.is_there or any(each is not None for each in texts)
+            self.is_cut = self.is_cut or any("\0" in each for each in texts if isinstance(each, str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +249,14 @@ class _Tables:
                 if failed:
                     raise failed[0] from None
                 raise
+        _check_complete(place)
+
+
+def _check_complete(place: Path) -> None:
+    """Raise ``RuntimeError`` if a file is cut off: GDAL does not say so where the disk is full when it closes one."""
+    for each in files_of_target(place):
+        if each.is_file() and is_cut_off(each, is_ours=True):
+            raise RuntimeError(f"not all of {each.name} was stored, probably because the disk is full")
 
 
 def _schema(columns: Mapping[str, _Column], geometry: str, crs: Any, box: list[float] | None, count: int) -> Any:
@@ -275,6 +289,8 @@ def _columns(looks: Mapping[str, _Look], target: Path) -> dict[str, _Column]:
         as_text = most is not None and kind in "iu" and (look.high > most or look.low < -most)
         if suffix == ".shp" and look.is_changed:
             warn(target, f"values of the attribute {name!r} are changed: the format has 24 characters, 15 decimals")
+        if look.is_cut and most is not None:
+            warn(target, f"texts of the attribute {name!r} are cut at the first NUL in each, which ends a text there")
         if as_text:
             warn(
                 target, f"the attribute {name!r} is written as text: some of its integers are too large for the format"

@@ -10,7 +10,7 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
-from zardine.errors import DataError, NodeExistsError, ZardineError
+from zardine.errors import DataError, NodeExistsError, StoreError, ZardineError
 from zardine.hierarchy.find import HIDDEN, describe
 from zardine.hierarchy.place import find_place, overlap
 from zardine.stores.base import Store
@@ -75,7 +75,8 @@ def writing(target: Path) -> Iterator[Path]:
     """Give where ``target`` is to be written: a file in a hidden folder beside it, which takes its place in the end.
 
     After an error in the block all is as before; who is killed leaves the hidden folder. What a library says of a file
-    that it cannot write becomes a :class:`~zardine.errors.DataError`.
+    that it cannot write becomes a :class:`~zardine.errors.DataError`, what the system says of it (that the disk is
+    full) a :class:`~zardine.errors.StoreError`.
     """
     place = Path(os.path.realpath(target))
     if not place.parent.is_dir():
@@ -91,8 +92,14 @@ def writing(target: Path) -> Iterator[Path]:
         with needing(target):
             try:
                 yield made
-            except (ZardineError, ImportError, OSError, MemoryError):
+            except (ZardineError, ImportError, MemoryError):
                 raise
+            except OSError as error:
+                if error.filename is not None and not str(error.filename).startswith(str(folder)):
+                    raise
+                failure = StoreError(f"{target} cannot be written: {error.strerror or error}")
+                failure.errno, failure.filename = error.errno, str(target)
+                raise failure from error
             except Exception as error:
                 told = str(error).replace(str(made), str(target))
                 raise DataError(f"{target} cannot be written: {told}") from error

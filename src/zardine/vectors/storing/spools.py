@@ -1,16 +1,21 @@
 """Temporary files for what is too large for memory: bytes, rows of a table, and rows in numbered buckets.
 
-They have no names: whoever is killed leaves none behind. They lie where ``TMPDIR`` says.
+They have no names: whoever is killed leaves none behind. They lie where ``TMPDIR`` says. Where there is no room for
+them a :class:`~zardine.errors.StoreError` says so.
 """
 
 from __future__ import annotations
 
+import errno
+import math
 import mmap
+import os
 import tempfile
 import threading
 import weakref
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from shutil import copyfileobj
 from typing import Any, BinaryIO, overload
 
@@ -18,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike, Ints
+from zardine.errors import StoreError
 from zardine.vectors.format.ragged import rows_at
 
 
@@ -25,33 +31,35 @@ class Spool:
     """A temporary file that bytes are put into, and taken out of by several threads."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # it goes with this object
+        with _telling():
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  # it goes with this object
         weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
 
     def put(self, data: BytesLike) -> int:
         """Put bytes at the end; gives where they are."""
-        with self._lock:
+        with self._lock, _telling():
             at = self._file.seek(0, 2)
             self._file.write(data)
             return at
 
     def take(self, at: int, length: int) -> bytes:
         """Return what was put at a place."""
-        with self._lock:
+        with self._lock, _telling():
             self._file.seek(at)
             return self._file.read(length)
 
     def mapped(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """Return what was put as an array that is in the file, to be read."""
-        with self._lock:
+        with self._lock, _telling():
             self._file.flush()
             return np.memmap(self._file, dtype, "r", shape=shape)
 
     def copy_to(self, file: BinaryIO) -> None:
         """Write all that was put, in its order, to another file."""
         with self._lock:
-            self._file.seek(0)
+            with _telling():
+                self._file.seek(0)
             copyfileobj(self._file, file)
 
 
@@ -146,8 +154,32 @@ def mapped(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     kind = np.dtype(dtype)
     if 0 in shape:
         return np.zeros(shape, kind)
-    with tempfile.TemporaryFile() as file:
+    with _telling(), tempfile.TemporaryFile() as file:
+        _reserve(file.fileno(), math.prod(shape) * kind.itemsize)
         return np.memmap(file, kind, "w+", shape=shape)
+
+
+def _reserve(file: int, size: int) -> None:
+    """Make room for a file: who writes into one that is mapped when the disk is full is killed by the system."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file, 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # a file system that cannot
+                raise
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Say of what the system cannot do that it is about temporary files, and where these lie."""
+    try:
+        yield
+    except OSError as error:
+        folder = tempfile.gettempdir()
+        reason = error.strerror or error
+        failure = StoreError(f"a temporary file in {folder} failed: {reason}; TMPDIR names another directory for them")
+        failure.errno, failure.filename = error.errno, folder
+        raise failure from error
 
 
 def forget(values: Any) -> None:

@@ -23,7 +23,7 @@ from zardine.vectors.reading.loading_links import deltas_of, load_cross_links, l
 from zardine.vectors.reading.presence import stored_chunks
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray
-from zardine.vectors.storing.store import Level
+from zardine.vectors.storing.store import UNFINISHED, Level
 from zardine.vectors.storing.store_states import NOT_ON_PURPOSE
 from zardine.vectors.validation.rows import parts_of
 
@@ -74,7 +74,8 @@ def _check_own(level: Level, content: Content, findings: list[Finding]) -> None:
 
 def _check_between(level: Level, others: Levels, delta: int, findings: list[Finding]) -> None:
     number = level.document.level + delta
-    level.owner.level(number)
+    if UNFINISHED in level.owner.level(number).document.attributes:
+        return  # that was said already
     if number not in others:
         raise CorruptionError(f"the links lead to level {number}, which cannot be read")
     content, (other, its) = others[level.document.level][1], others[number]

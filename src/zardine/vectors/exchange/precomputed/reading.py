@@ -479,6 +479,12 @@ class MeshParts(_SegmentParts):
             for name, version in versions.items():
                 seen.add(name, version)
             parts = _parts_by_name(versions)
+            others = [name for name in versions if name not in _BESIDES and name[0] != "."] if not parts else []
+            if others:
+                raise DataError(
+                    f"{folder} holds no mesh: of each segment a file such as '{others[0]}:0' has to say of which parts "
+                    f"it is, and none of the {len(others)} files is such"
+                )
             runs = together(folder, list(parts), at_once, lambda name: parts[name])
         super().__init__(folder, [Files(".", names, size) for names, size in runs], seen)
 
@@ -513,6 +519,10 @@ class MeshParts(_SegmentParts):
         given["object_attributes"] = storable(_of_objects(distinct, self._properties), name)
         given |= {} if len(there) else bounds_of_nothing(name, options)
         write_spooled_mesh(path, whole, whole, {**given, **options}, step, origin)
+
+
+_BESIDES: Final = ("info", "provenance")
+"""Files in a folder of meshes that are none of a mesh."""
 
 
 def _parts_by_name(names: Iterable[str]) -> dict[str, list[str]]:
