@@ -13,6 +13,7 @@
 #![deny(clippy::undocumented_unsafe_blocks, clippy::missing_safety_doc)]
 
 pub mod axis_rows;
+pub mod cell_files;
 pub mod cell_numbers;
 pub mod chunk_box;
 pub mod chunk_geometry;
@@ -27,6 +28,7 @@ pub mod extended_shards;
 pub mod fill_value;
 pub mod fragment_ranges;
 pub mod job_table;
+pub mod link_placement;
 pub mod manifests;
 pub mod many_files;
 pub mod merged_shard;

@@ -64,6 +64,28 @@ pub fn number_cells<'py>(
 }
 
 #[pyfunction]
+pub fn find_cell_runs<'py>(
+    py: Python<'py>,
+    positions: &Bound<'py, PyAny>,
+    double: bool,
+    grid: (Vec<f64>, Vec<f64>, Vec<usize>),
+    edges: &Bound<'py, PyAny>,
+    threads: usize,
+) -> PyResult<Vec<Bound<'py, PyByteArray>>> {
+    let (lengths, first, widths) = grid;
+    let grid = CellGrid::new(&lengths, &first, &widths).map_err(invalid)?;
+    let (buffer, edges) = (Buffer::of(positions, false)?, Buffer::of(edges, false)?.copied_integers()?);
+    let positions = Positions { values: buffer.bytes()?, double };
+    if is_far_more(grid.count(), positions.values.len() / (grid.rank() * if double { 8 } else { 4 })) {
+        return Err(invalid("far more cells than positions"));
+    }
+    let found = guarded(py, || cell_numbers::find_runs(positions, &grid, &edges, threads))?;
+    let found = found.ok_or_else(|| invalid("positions outside of the grid, or edges that are no ascending rows"))?;
+    let (filled, counts) = &found.filled;
+    [&found.first, &found.cells, filled, counts].into_iter().map(|numbers| integers(py, numbers)).collect()
+}
+
+#[pyfunction]
 pub fn take_rows<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,

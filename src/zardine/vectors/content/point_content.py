@@ -35,7 +35,7 @@ def binned_points(
         keys,
         starts[::bins] if len(counts) else starts,
         rows_at(positions, order),
-        Fragments(before, starts, np.arange(len(positions)), True),
+        Fragments.tiling(before, starts),
         {name: column.take(order) for name, column in columns.items()},
     )
 
@@ -84,7 +84,7 @@ def by_object(
         keys,
         starts_of(np.bincount(cell, minlength=len(keys))),
         rows_at(positions, order),
-        Fragments(before, starts, np.arange(len(positions)), True),
+        Fragments.tiling(before, starts),
         {name: column.take(order) for name, column in columns.items()},
         objects=Objects(object_ids, manifest, stable_order(rows_of, len(object_ids)), objects.attributes),
     )

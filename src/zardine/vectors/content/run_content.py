@@ -46,12 +46,7 @@ def run_content(
         keys,
         starts_of(in_cells),
         runs_at(positions, first, lengths),
-        Fragments(
-            starts_of(np.bincount(cells_of, minlength=len(keys))),
-            starts_of(lengths),
-            np.arange(count),
-            True,
-        ),
+        Fragments.tiling(starts_of(np.bincount(cells_of, minlength=len(keys))), starts_of(lengths)),
         {name: replace(column, values=runs_at(column.values, first, lengths)) for name, column in columns.items()},
         objects=Objects(objects.ids, manifests, place, objects.attributes),
     )
