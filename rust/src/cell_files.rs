@@ -183,7 +183,7 @@ mod tests {
             assert_eq!(shard[offset + 8..offset + length - 4], *text);
         }
         let failed = make();
-        assert!(!failed.is_empty() && failed.iter().all(|(key, code)| key.starts_with(b"a/") && *code == libc::EEXIST));
+        assert!(failed.len() > 100 && failed.iter().all(|failed| failed.1 == libc::EEXIST));
         fs::remove_dir_all(&path).unwrap();
         std::os::unix::fs::symlink("/tmp", path.with_extension("link")).unwrap();
         let above = File::open(path.parent().unwrap()).unwrap();

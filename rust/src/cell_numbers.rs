@@ -162,7 +162,7 @@ pub fn find_runs(positions: Positions, grid: &CellGrid, edges: &[i64], threads: 
             let mut runs = Vec::new();
             let (begin, end) = (part * AT_ONCE, count.min((part + 1) * AT_ONCE));
             let mut edges = edges[edges.partition_point(|&edge| edge < begin as i64)..].iter();
-            let (mut edge, mut before) = (edges.next(), usize::MAX);
+            let (mut edge, mut before) = (edges.next(), f64::NAN);
             for start in (begin..end).step_by(BLOCK) {
                 let length = BLOCK.min(end - start);
                 let block = &mut block[..length * size];
@@ -172,17 +172,21 @@ pub fn find_runs(positions: Positions, grid: &CellGrid, edges: &[i64], threads: 
                     good.store(false, Ordering::Relaxed);
                     return;
                 }
-                for (row, line) in lines.iter().enumerate() {
-                    let (row, line) = (start + row, *line as usize);
-                    counts[line] += 1;
+                let mut at = 0;
+                while at < length {
+                    let (row, line) = (start + at, lines[at]);
                     let is_edge = edge == Some(&(row as i64));
-                    if line != before || is_edge {
-                        runs.push((row, line));
-                        before = line;
-                    }
                     if is_edge {
                         edge = edges.next();
                     }
+                    if line != before || is_edge {
+                        runs.push((row, line as usize));
+                        before = line;
+                    }
+                    let stop = edge.map_or(length, |&edge| length.min(edge as usize - start));
+                    let run = lines[at..stop].iter().position(|&other| other != line).unwrap_or(stop - at);
+                    counts[line as usize] += run as i64;
+                    at += run;
                 }
             }
             *parts[part].lock().unwrap_or_else(PoisonError::into_inner) = runs;

@@ -13,21 +13,45 @@ pub fn find_cells(starts: &[i64], rows: &[i64]) -> Option<(Vec<i64>, Vec<i64>)> 
         return None;
     }
     let end = *starts.last()?;
+    let steps = Steps::new(starts, end);
     let (mut cells, mut local) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-    let mut near = 0;
     for &row in rows {
         if !(0..end).contains(&row) {
             return None;
         }
-        let cell = match near {
-            near if starts[near] <= row && row < starts[near + 1] => near,
-            _ => starts.partition_point(|&start| start <= row) - 1,
-        };
-        near = cell;
+        let cell = steps.cell(starts, row);
         cells.push(cell as i64);
         local.push(row - starts[cell]);
     }
     Some((cells, local))
+}
+
+/// The cells in which every so many rows lie, from where the one of a row is near.
+struct Steps {
+    cells: Vec<usize>,
+    shift: u32,
+}
+
+impl Steps {
+    /// Of rows up to `end`, as many steps as there are cells or somewhat more.
+    fn new(starts: &[i64], end: i64) -> Steps {
+        let most = 2 * starts.len() as i64;
+        let shift = (0..63).find(|shift| end >> shift <= most).unwrap_or(63);
+        let mut cell = 0;
+        let near = |step: i64| {
+            while cell + 2 < starts.len() && starts[cell + 1] <= step << shift {
+                cell += 1;
+            }
+            cell
+        };
+        Steps { cells: (0..=end >> shift).map(near).collect(), shift }
+    }
+
+    fn cell(&self, starts: &[i64], row: i64) -> usize {
+        let first = self.cells[(row >> self.shift) as usize];
+        let near = starts[first + 1..].iter().take(8).position(|&start| row < start);
+        near.map_or_else(|| starts.partition_point(|&start| start <= row) - 1, |steps| first + steps)
+    }
 }
 
 /// Links in the order in which they are stored: family by family, there by the cell of the first endpoint.
@@ -194,6 +218,19 @@ mod tests {
         assert_eq!(find_cells(&starts, &[]), Some((vec![], vec![])));
         for (starts, row) in [(&starts[..], 5), (&starts, -1), (&[0, 3, 2], 1), (&[1, 3], 2), (&[], 0), (&[0], 0)] {
             assert_eq!(find_cells(starts, &[row]), None);
+        }
+    }
+
+    #[test]
+    fn rows_of_many_cells_are_found() {
+        let sizes = (0..5000i64).map(|cell| if cell % 7 < 3 { 0 } else { cell * cell % 97 * (cell % 5) });
+        let mut starts = vec![0];
+        sizes.for_each(|size| starts.push(starts.last().unwrap() + size));
+        let rows: Vec<i64> = (0..*starts.last().unwrap()).collect();
+        let (cells, local) = find_cells(&starts, &rows).unwrap();
+        for ((&row, &cell), &local) in rows.iter().zip(&cells).zip(&local) {
+            let cell = cell as usize;
+            assert!(starts[cell] <= row && row < starts[cell + 1] && local == row - starts[cell]);
         }
     }
 

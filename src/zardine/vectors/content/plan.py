@@ -1,7 +1,7 @@
 """What is to be stored for a level: documents and cells, made of its content. Pure.
 
-Nodes are given in an order in which a reader that sees only some of them is not led astray: what a document refers to
-comes before it.
+Nodes that hold most come first, since they take longest to store: others are planned meanwhile. Nobody reads a level
+before all of its nodes are stored.
 """
 
 from __future__ import annotations
@@ -130,13 +130,6 @@ def families_in(nodes: Sequence[Node]) -> list[str]:
 
 def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[Node]:
     """Every node below a level but that of the level itself; ``always_links``: also where there are none."""
-    vertices, parts = content.vertex_attributes, content.fragment_attributes
-    yield from plan_columns("vertex_attributes", vertices, content.row_starts, content, grid)
-    yield from plan_columns("fragment_attributes", parts, content.fragments.before, content, grid)
-    links = content.links.get(0)
-    if links is not None and (always_links or len(links.endpoints)):
-        yield Node("links", group())
-        yield from plan_links(0, links, content, grid, always_intra=always_links)
     positions = content.positions.astype(content.positions.dtype.newbyteorder("<"), copy=False)
     yield _cells(
         "vertices",
@@ -145,6 +138,9 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
         cut(positions, content.row_starts),
         {"zv_array": "vertices", "dtype": positions.dtype.name, "encoding": "raw"},
     )
+    vertices, parts = content.vertex_attributes, content.fragment_attributes
+    yield from plan_columns("vertex_attributes", vertices, content.row_starts, content, grid)
+    yield from plan_columns("fragment_attributes", parts, content.fragments.before, content, grid)
     fragments = content.fragments
     counts = np.diff(fragments.starts)
     if fragments.tile:
@@ -155,6 +151,10 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
     named = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
     yield _cells("vertex_fragments", grid, content.keys, blobs, named)
     yield from plan_members(content, grid.layout)
+    links = content.links.get(0)
+    if links is not None and (always_links or len(links.endpoints)):
+        yield Node("links", group())
+        yield from plan_links(0, links, content, grid, always_intra=always_links)
 
 
 def plan_members(content: Content, layout: Layout) -> Iterator[Node]:

@@ -15,15 +15,22 @@ from zardine.errors import DataError
 from zardine.vectors.content.arguments import checked_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Columns, Content, Fragments, Groups, Links, Objects
-from zardine.vectors.format.grids import bins_of, bins_per_chunk, distinct_chunks_of
+from zardine.vectors.format.grids import Corners, bins_of, bins_per_chunk, distinct_chunks_of
 from zardine.vectors.format.ragged import rows_at, stable_order, starts_of
 
 
 def binned_points(
-    positions: npt.NDArray[Any], columns: Columns, chunk_shape: Sequence[float], bin_shape: Sequence[float] | None
+    positions: npt.NDArray[Any],
+    columns: Columns,
+    chunk_shape: Sequence[float],
+    bin_shape: Sequence[float] | None,
+    corners: Corners | None = None,
 ) -> Content:
-    """Points without ids: a fragment for each bin of a chunk, rows in the order of bins, then as they were given."""
-    keys, cell = distinct_chunks_of(positions, chunk_shape)
+    """Points without ids: a fragment for each bin of a chunk, rows in the order of bins, then as they were given.
+
+    ``corners``: of a box that holds all positions, if one is known.
+    """
+    keys, cell = distinct_chunks_of(positions, chunk_shape, corners)
     per_chunk = (1,) * len(chunk_shape) if bin_shape is None else bins_per_chunk(chunk_shape, bin_shape)
     bins = prod(per_chunk)
     number = cell if bins == 1 else cell * bins + bins_of(positions, keys[cell], chunk_shape, per_chunk)

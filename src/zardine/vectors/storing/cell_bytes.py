@@ -105,7 +105,9 @@ class _Packing:
         if shard is None:
             return cls(cells, values, sums, np.arange(len(cells) + 1), None, (0, False, False))
         shards, order, bounds, rows = by_shard(cells, shard)
-        return cls(shards, values.take(order), sums, bounds, rows, (shard.count, shard.index_at_start, shard.has_checksum))
+        return cls(
+            shards, values.take(order), sums, bounds, rows, (shard.count, shard.index_at_start, shard.has_checksum)
+        )
 
     def portions(self) -> Iterator[range]:
         """Yield runs of objects that are made together."""

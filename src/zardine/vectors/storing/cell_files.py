@@ -1,7 +1,7 @@
 """New cells in local folders, which the kernel makes files of: those of many arrays by one call.
 
-Cells that no document names cannot be read by anybody, and what a killed writer leaves of them is erased before the next
-one begins: so files are made in place.
+Cells that no document names cannot be read by anybody, and what a killed writer leaves of them is erased before the
+next one begins: so files are made in place.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
+from threading import Lock
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -36,8 +37,8 @@ NewCells: TypeAlias = tuple[bytes, Ints, tuple[BytesLike, Ints, Ints], int | Non
 _AT_ONCE = 2**20
 """Bytes of cells that are worth a call while more is planned."""
 
-_UNDER_WAY = 2
-"""Calls, while more is planned."""
+_UNDER_WAY = 4
+"""Calls that wait, while more is planned."""
 
 _DOCUMENTS_AT_ONCE = 32
 """Whose directories are open together."""
@@ -59,7 +60,7 @@ def form_of_cells(layout: ArrayLayout) -> tuple[int, ShardLayout | None] | None:
 
 
 def new_cells(path: str, layout: ArrayLayout, cells: Ints, values: Pieces) -> NewCells | None:
-    """Return the cells ``(C, K)`` of an array at ``path`` for the kernel; ``None`` where it does not make their objects."""
+    """Return cells ``(C, K)`` of an array at ``path`` for the kernel; ``None`` where it does not make their objects."""
     form = form_of_cells(layout)
     if form is None or layout.key_form is None:
         return None
@@ -79,28 +80,36 @@ def _named(path: str, form: str) -> bytes:
     return os.fsencode(f"{path.replace('%', '%%')}/{form}" if path else form)
 
 
-def make_cells(store: Store, path: str, arrays: Sequence[NewCells]) -> None:
-    """Make the files of new cells below ``path`` of a local store. Raises :class:`~zardine.errors.StoreError`."""
+def make_cells(store: Store, path: str, arrays: Sequence[NewCells], threads: int | None = None) -> None:
+    """Make the files of new cells below ``path`` of a local store. Raises :class:`~zardine.errors.StoreError`.
+
+    ``threads``: how many at most; without, as many as the settings say.
+    """
     assert isinstance(store, LocalStore)
+    most = thread_count() if threads is None else threads
     try:
-        for key, code in make_cell_files(BaseDirectory(str(store.root)), path, arrays, thread_count()):
+        for key, code in make_cell_files(BaseDirectory(str(store.root)), path, arrays, most):
             raise OSError(code, os.strerror(code), key)
     except OSError as error:
         raise StoreError(f"cannot write to {store}: {error}") from error
 
 
 class CellFiles:
-    """Makes the files of new cells below ``path`` of a local store, in another thread while the caller plans more.
+    """Makes the files of new cells below ``path`` of a local store, in other threads while the caller plans more.
 
-    To be entered; when it is left no file is being made any more. Methods raise :class:`~zardine.errors.StoreError`.
+    To be entered; when it is left, no file is being made any more. Methods raise what went wrong so far, such as
+    :class:`~zardine.errors.StoreError`.
     """
 
     def __init__(self, store: Store, path: str) -> None:
         self._store, self._path = store, path
         self._waiting: list[NewCells] = []
         self._size = 0
-        self._under_way: deque[Callable[[], None]] = deque()
-        self._is_over = False
+        self._lock = Lock()
+        self._work: deque[Callable[[], None]] = deque()
+        self._workers = 0
+        self._ends: list[Callable[[], None]] = []
+        self._errors: list[BaseException] = []
 
     def add(self, cells: NewCells) -> None:
         """Have more files made; what they hold stays as it is until all are."""
@@ -110,26 +119,58 @@ class CellFiles:
             self.start()
 
     def start(self) -> None:
-        """Have those made now that wait for more."""
+        """Have those made now that wait for more: by all threads but the one that plans."""
         some, self._waiting, self._size = self._waiting, [], 0
-        if not some:
-            return
-        if thread_count() == 1:
-            self._make(some)
-            return
-        while len(self._under_way) >= _UNDER_WAY:
-            self._under_way.popleft()()
-        self._under_way.append(in_background(self._make, some))
+        if some:
+            self.call(partial(make_cells, self._store, self._path, some, max(1, thread_count() - 1)))
+
+    def call(self, work: Callable[[], None]) -> None:
+        """Have something else done meanwhile; here, if there is much to do already."""
+        with self._lock:
+            self._work.append(work)
+            is_new = self._workers < min(len(self._work), thread_count() - 1)
+            self._workers += is_new
+        if is_new:
+            self._ends.append(in_background(self._run, True))
+        if not self._workers or len(self._work) > _UNDER_WAY:
+            self._do_one()
+        self._raise()
 
     def finish(self) -> None:
-        """Return when all files are made."""
-        self.start()
-        while self._under_way:
-            self._under_way.popleft()()
+        """Return when all is done."""
+        some, self._waiting, self._size = self._waiting, [], 0
+        if some:
+            self.call(partial(make_cells, self._store, self._path, some))
+        while self._do_one():
+            pass
+        self._wait()
+        self._raise()
 
-    def _make(self, some: Sequence[NewCells]) -> None:
-        if not self._is_over:
-            make_cells(self._store, self._path, some)
+    def _run(self, _: bool) -> None:
+        while self._do_one():
+            pass
+        with self._lock:
+            self._workers -= 1
+
+    def _do_one(self) -> bool:
+        """Do what waits longest; whether there was anything, and all went well so far."""
+        with self._lock:
+            work = self._work.popleft() if self._work and not self._errors else None
+        if work is None:
+            return False
+        try:
+            work()
+        except BaseException as error:
+            self._errors.append(error)
+        return True
+
+    def _wait(self) -> None:
+        while self._ends:
+            self._ends.pop()()
+
+    def _raise(self) -> None:
+        if self._errors:
+            raise self._errors[0]
 
     def __enter__(self) -> Self:
         return self
@@ -137,10 +178,9 @@ class CellFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_over = True
-        while self._under_way:
-            with suppress(Exception):
-                self._under_way.popleft()()
+        with self._lock:
+            self._work.clear()
+        self._wait()
 
 
 def put_documents(store: Store, documents: Sequence[tuple[str, bytes]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,10 +86,10 @@ def _write_together(store: Store, path: str, nodes: Iterable[Node]) -> list[Node
             waiting.append(node)
             listed += 0 if node.chunks is None else len(node.chunks)
             new = _for_kernel(store, path, node)
-            if new is None:
-                write_values(store, child(path, node.path), node, node.metadata)
-            else:
+            if new is not None:
                 files.add(new)
+            elif isinstance(node.metadata, ArrayMetadata):
+                files.call(partial(write_values, store, child(path, node.path), node, node.metadata))
             if len(waiting) == _WAITING or listed > _LISTED:
                 _put_documents(store, path, waiting, files)
                 waiting, listed = [], 0
@@ -98,7 +99,7 @@ def _write_together(store: Store, path: str, nodes: Iterable[Node]) -> list[Node
 
 def _put_documents(store: Store, path: str, nodes: Sequence[Node], files: CellFiles) -> None:
     """Store the documents of nodes, when all that these hold is stored."""
-    files.start()
+    files.start()  # while documents are made
     found = [(document_key(child(path, node.path), node.metadata), document_of(node.metadata)) for node in nodes]
     files.finish()
     put_documents(store, found)
