@@ -379,14 +379,14 @@ def make_cell_files(
     number: int,
     threads: int,
 ) -> list[tuple[bytes, int]]:
-    """Make files of the cells of ``arrays`` below the open directory ``base``; keys and error numbers of those that failed.
+    """Make files of the cells of ``arrays`` below the open directory ``base``; keys and error numbers of what failed.
 
     Of each array the form of its keys, with ``%d`` for each coordinate; the coordinates of each cell (int64, two
-    dimensions); the cells, named as the ``elements`` of :func:`pack_elements`; how many checksums the chunk of each has,
-    or ``None``: what is given is stored as it is; and how shards hold them: cells along each axis, by how many rows of
-    the index one is behind another there, the rows of an index, whether it lies in front of the cells, and whether a
-    checksum is behind it. Without shards each is a file. None of the files is there; they are made in place, and after
-    one that failed no more are. ``beside`` and ``number`` as for :func:`open_new_files`.
+    dimensions); the cells, named as the ``elements`` of :func:`pack_elements`; how many checksums the chunk of each
+    has, or ``None``: what is given is stored as it is; and how shards hold them: cells along each axis, by how many
+    rows of the index one is behind another there, the rows of an index, whether it lies in front of the cells, and
+    whether a checksum is behind it. Without shards each is a file. None of the files is there; they are made in place,
+    and after one that failed no more are. ``beside`` and ``number`` as for :func:`open_new_files`.
     """
 
 def put_files(files: NewFiles, contents: Sequence[Buffer]) -> list[int]:
@@ -487,19 +487,20 @@ def encode_tiles(before: Buffer, counts: Buffer) -> bytearray:
     """
 
 def find_cells(starts: Buffer, rows: Buffer) -> tuple[bytearray, bytearray]:
-    """The cell of each of ``rows``, and its number there: native int64. ``starts``: where those of each cell begin (int64).
+    """The cell of each of ``rows``, and its number there: native int64.
 
-    Rows that are in none, and starts that do not ascend from 0, are refused (:class:`ValueError`).
+    ``starts``: where those of each cell begin, and in all (int64). Rows that are in none, and starts that do not ascend
+    from 0, are refused (:class:`ValueError`).
     """
 
 def place_links(keys: Buffer, cells: Buffer, rows: Buffer, canonical: bool) -> list[bytearray] | None:
     """Where links go: see ``zardine.vectors.content.link_placement``. All numbers are int64.
 
     ``keys``: coordinates of cells, ascending. Of each link the numbers of the cells of its endpoints (two dimensions),
-    and their rows in these; ``canonical``: endpoints may be reordered. Returns: of each family the offsets from the cell
-    of the first endpoint to those of the others, ascending; where the cells of each family begin, and in all; the
+    and their rows in these; ``canonical``: endpoints may be reordered. Returns: of each family the offsets from the
+    cell of the first endpoint to those of the others, ascending; where the cells of each family begin, and in all; the
     numbers of these cells, and where the links of each begin, and in all; what number each link had; what is stored of
-    them, and where that of each cell begins, and in all. ``None`` for what does not fit together, or lies too far apart.
+    them, and where that of each cell begins, and in all. ``None`` for what does not fit together, or is too far apart.
     """
 
 def find_rows(table: Buffer, rows: Buffer, width: int) -> bytearray | None:

@@ -52,8 +52,8 @@ def make_cell_files(
 ) -> list[tuple[str, int]]:
     """Make files of ``arrays``, as the kernel takes them, in the directory ``path``, which is made where it is missing.
 
-    Gives the keys below ``path``, and error numbers, of those that could not be made: then some files are there, and some
-    in part. Raises ``OSError``, and :class:`~zardine.errors.InvalidKeyError` for a path that leads elsewhere.
+    Gives the keys below ``path``, and error numbers, of those that could not be made: then some files are there, and
+    some in part. Raises ``OSError``, and :class:`~zardine.errors.InvalidKeyError` for a path that leads elsewhere.
     """
     assert KERNEL is not None
     directory = base.open(path, create=True)

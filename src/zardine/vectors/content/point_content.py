@@ -15,7 +15,7 @@ from zardine.errors import DataError
 from zardine.vectors.content.arguments import checked_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Columns, Content, Fragments, Groups, Links, Objects
-from zardine.vectors.format.grids import Corners, bins_of, bins_per_chunk, distinct_chunks_of
+from zardine.vectors.format.grids import Corners, bins_of, bins_per_chunk, counted_chunks_of, distinct_chunks_of
 from zardine.vectors.format.ragged import rows_at, stable_order, starts_of
 
 
@@ -30,11 +30,12 @@ def binned_points(
 
     ``corners``: of a box that holds all positions, if one is known.
     """
-    keys, cell = distinct_chunks_of(positions, chunk_shape, corners)
+    keys, number, counts = counted_chunks_of(positions, chunk_shape, corners)
     per_chunk = (1,) * len(chunk_shape) if bin_shape is None else bins_per_chunk(chunk_shape, bin_shape)
     bins = prod(per_chunk)
-    number = cell if bins == 1 else cell * bins + bins_of(positions, keys[cell], chunk_shape, per_chunk)
-    counts = np.bincount(number, minlength=len(keys) * bins).astype(np.int64)
+    if bins > 1:
+        number = number * bins + bins_of(positions, keys[number], chunk_shape, per_chunk)
+        counts = np.bincount(number, minlength=len(keys) * bins)
     order = stable_order(number, len(counts))
     starts = starts_of(counts)
     before = np.arange(len(keys) + 1) * bins

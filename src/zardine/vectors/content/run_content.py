@@ -30,8 +30,8 @@ def run_content(
     """Runs of rows, cut at the rows ``edges`` (ascending) and where the chunk changes.
 
     The rows of each object are those from its place in ``starts`` to the next. Of ``objects`` the ids and attributes
-    count. ``corners``: of a box that holds all positions, if one is known. Also gives, of each run in the order in which they are stored, its first row among those given, and how many
-    it has.
+    count. ``corners``: of a box that holds all positions, if one is known. Also gives, of each run in the order in
+    which they are stored, its first row among those given, and how many it has.
     """
     first, cells_of, keys, in_cells = chunk_runs(positions, chunk_shape, edges, corners)
     lengths = np.diff(np.concatenate([first, [len(positions)]]))

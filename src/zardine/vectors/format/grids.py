@@ -44,27 +44,36 @@ def chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> Ints
     return chunks
 
 
-def distinct_chunks_of(
-    positions: npt.NDArray[Any], chunk_shape: Sequence[float], corners: Corners | None = None
-) -> tuple[Ints, Ints]:
+def distinct_chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> tuple[Ints, Ints]:
     """The chunks that positions are in, ascending, and for each position the number of its chunk among these.
+
+    Raises as :func:`chunks_of`.
+    """
+    return counted_chunks_of(positions, chunk_shape)[:2]
+
+
+def counted_chunks_of(
+    positions: npt.NDArray[Any], chunk_shape: Sequence[float], corners: Corners | None = None
+) -> tuple[Ints, Ints, Ints]:
+    """:func:`distinct_chunks_of`, and how many positions are in each chunk.
 
     ``corners``: of a box that holds all positions, if one is known. Raises as :func:`chunks_of`.
     """
     if len(positions) == 0:
-        return unique_rows(chunks_of(positions, chunk_shape))
+        return *unique_rows(chunks_of(positions, chunk_shape)), np.zeros(0, np.int64)
     first, widths = _grid_around(positions, chunk_shape, corners)
     low, cells = first.astype(np.int64), prod(widths)
     if cells > MOST_COORDINATE:
-        return unique_rows(chunks_of(positions, chunk_shape))
+        keys, numbers = unique_rows(chunks_of(positions, chunk_shape))
+        return keys, numbers, np.bincount(numbers, minlength=len(keys))
     if _is_for_kernel(positions, cells):
         assert KERNEL is not None
         plain = positions.reshape(-1).view(np.uint8)
         parts = KERNEL.number_cells(
             plain, positions.itemsize == 8, _for_kernel(first, widths, chunk_shape), thread_count()
         )
-        numbers, found, _ = (np.frombuffer(each, np.int64) for each in parts)
-        return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers
+        numbers, found, counts = (np.frombuffer(each, np.int64) for each in parts)
+        return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers, counts
     numbers = np.empty(len(positions), np.int64)
     for start in range(0, len(positions), _AT_ONCE):  # that stay in the cache of a processor
         part = positions[start : start + _AT_ONCE]
@@ -77,7 +86,8 @@ def distinct_chunks_of(
             line += column
         numbers[start : start + _AT_ONCE] = line
     found, numbers = unique_numbers(numbers, cells)
-    return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers
+    counts = np.bincount(numbers, minlength=len(found))
+    return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers, counts
 
 
 def chunk_runs(
@@ -97,9 +107,9 @@ def chunk_runs(
             parts = KERNEL.find_cell_runs(plain, positions.itemsize == 8, grid, cuts, thread_count())
             runs, cells, found, counts = (np.frombuffer(each, np.int64) for each in parts)
             return runs, cells, np.stack(np.unravel_index(found, widths), axis=1) + first.astype(np.int64), counts
-    keys, numbers = distinct_chunks_of(positions, chunk_shape, corners)
+    keys, numbers, counts = counted_chunks_of(positions, chunk_shape, corners)
     runs = find_runs(numbers, edges)
-    return runs, numbers[runs], keys, np.bincount(numbers, minlength=len(keys))
+    return runs, numbers[runs], keys, counts
 
 
 def _grid_around(
