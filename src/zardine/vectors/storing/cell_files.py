@@ -146,18 +146,17 @@ class CellFiles:
         self._wait()
         self._raise()
 
-    def _run(self, _: bool) -> None:
-        while self._do_one():
+    def _run(self, ends: bool) -> None:
+        while self._do_one(ends=ends):
             pass
-        with self._lock:
-            self._workers -= 1
 
-    def _do_one(self) -> bool:
-        """Do what waits longest; whether there was anything, and all went well so far."""
+    def _do_one(self, *, ends: bool = False) -> bool:
+        """Do what waits longest; whether there was anything, and all went well so far. If not, a worker ``ends``."""
         with self._lock:
             work = self._work.popleft() if self._work and not self._errors else None
-        if work is None:
-            return False
+            if work is None:
+                self._workers -= ends
+                return False
         try:
             work()
         except BaseException as error:
@@ -165,8 +164,9 @@ class CellFiles:
         return True
 
     def _wait(self) -> None:
-        while self._ends:
-            self._ends.pop()()
+        while self._ends:  # also those that were waited for when Ctrl-C came
+            self._ends[-1]()
+            self._ends.pop()
 
     def _raise(self) -> None:
         if self._errors:
