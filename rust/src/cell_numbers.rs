@@ -150,7 +150,11 @@ pub fn find_runs(positions: Positions, grid: &CellGrid, edges: &[i64], threads: 
     let count = positions.values.len() / size;
     let is_in_order = edges.is_sorted_by(|one, next| one < next);
     let is_inside = |edge: Option<&i64>| edge.is_none_or(|&edge| (0..count as i64).contains(&edge));
-    if positions.values.len() % size != 0 || !is_in_order || !is_inside(edges.first()) || !is_inside(edges.last()) {
+    if !positions.values.len().is_multiple_of(size)
+        || !is_in_order
+        || !is_inside(edges.first())
+        || !is_inside(edges.last())
+    {
         return None;
     }
     let parts: Vec<Mutex<Vec<(usize, usize)>>> = (0..count.div_ceil(AT_ONCE)).map(|_| Mutex::default()).collect();

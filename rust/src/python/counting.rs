@@ -26,13 +26,9 @@ pub fn stable_order<'py>(
     if is_far_more(count, numbers.len()) {
         return Err(invalid("far more numbers than there are"));
     }
-    let mut content = NewByteArray::new(py)?;
-    let (order, _) = content.grow_with_zeros(bytes_of(numbers.len(), NUMBER)?)?.as_chunks_mut();
-    if !guarded(py, || counting::stable_order(numbers, count, order))? {
-        return Err(invalid("numbers beyond their count"));
-    }
-    // SAFETY: zeros were written to all of it.
-    Ok(unsafe { content.filled() })
+    let size = bytes_of(numbers.len(), NUMBER)?;
+    let order = |out: &mut [u8]| counting::stable_order(numbers, count, out.as_chunks_mut().0);
+    NewByteArray::made_by(py, size, order)?.ok_or_else(|| invalid("numbers beyond their count"))
 }
 
 /// Numbers of positions; those of cells, and how many positions are in each.

@@ -131,13 +131,9 @@ pub fn encode_manifests<'py>(
         return Err(invalid(format!("chunks of {rank} axes")));
     }
     let size = manifests::size(starts.len().saturating_sub(1), fragments.len(), rank);
-    let mut content = NewByteArray::new(py)?;
-    let out = content.grow_with_zeros(size.ok_or_else(|| invalid("too many bytes"))?)?;
-    if !guarded(py, || manifests::encode(starts, chunks, fragments, rank, out))? {
-        return Err(invalid("starts, chunks and fragments do not fit together"));
-    }
-    // SAFETY: zeros were written to all of it.
-    Ok(unsafe { content.filled() })
+    let size = size.ok_or_else(|| invalid("too many bytes"))?;
+    let made = NewByteArray::made_by(py, size, |out| manifests::encode(starts, chunks, fragments, rank, out))?;
+    made.ok_or_else(|| invalid("starts, chunks and fragments do not fit together"))
 }
 
 /// Byte strings of one buffer.

@@ -72,13 +72,8 @@ pub fn encode_tiles<'py>(
     let [before, counts] = [before, counts].map(|each| Buffer::of(each, false)?.copied_integers());
     let (before, counts) = (before?, counts?);
     let size = fragment_ranges::size(&before).ok_or_else(|| invalid("numbers of fragments that do not ascend"))?;
-    let mut content = NewByteArray::new(py)?;
-    let out = content.grow_with_zeros(size)?;
-    if !guarded(py, || fragment_ranges::encode(&before, &counts, out))? {
-        return Err(invalid("counts that do not fit to their numbers"));
-    }
-    // SAFETY: zeros were written to all of it.
-    Ok(unsafe { content.filled() })
+    let made = NewByteArray::made_by(py, size, |out| fragment_ranges::encode(&before, &counts, out))?;
+    made.ok_or_else(|| invalid("counts that do not fit to their numbers"))
 }
 
 #[pyfunction]
