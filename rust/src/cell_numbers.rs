@@ -113,14 +113,9 @@ pub fn number(
     if !good.into_inner() {
         return None;
     }
-    let mut totals = vec![0i64; grid.count];
-    for (counts, ..) in states {
-        totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
-    }
-    let filled: Vec<i64> = (0..grid.count).filter(|&cell| totals[cell] > 0).map(|cell| cell as i64).collect();
-    let counts: Vec<i64> = filled.iter().map(|&cell| totals[cell as usize]).collect();
+    let (filled, counts) = filled(grid, states.into_iter().map(|(counts, ..)| counts));
     if filled.len() < grid.count {
-        let mut places = totals;
+        let mut places = vec![0i64; grid.count];
         filled.iter().enumerate().for_each(|(place, &cell)| places[cell as usize] = place as i64);
         let places = &places;
         Batches::new(work(), threads).run(
@@ -139,6 +134,101 @@ pub fn number(
         );
     }
     Some((filled, counts))
+}
+
+/// Runs of positions that follow each other in one cell.
+#[derive(Debug, Default, PartialEq)]
+pub struct CellRuns {
+    /// The first position of each, ...
+    pub first: Vec<i64>,
+    /// ... and the place of its cell among those that any is in.
+    pub cells: Vec<i64>,
+    pub filled: Filled,
+}
+
+/// Where runs of positions begin that lie in one cell each, cut at the positions `edges`, which ascend. Nothing where one
+/// lies outside of the grid, or edges are no positions, or do not ascend.
+pub fn find_runs(positions: Positions, grid: &CellGrid, edges: &[i64], threads: usize) -> Option<CellRuns> {
+    let size = positions.item() * grid.rank;
+    let count = positions.values.len() / size;
+    let is_in_order = edges.is_sorted_by(|one, next| one < next);
+    let is_inside = |edge: Option<&i64>| edge.is_none_or(|&edge| (0..count as i64).contains(&edge));
+    if !positions.values.len().is_multiple_of(size)
+        || !is_in_order
+        || !is_inside(edges.first())
+        || !is_inside(edges.last())
+    {
+        return None;
+    }
+    let parts: Vec<Mutex<Vec<(usize, usize)>>> = (0..count.div_ceil(AT_ONCE)).map(|_| Mutex::default()).collect();
+    let good = AtomicBool::new(true);
+    let start = || (vec![0i64; grid.count], vec![0u8; BLOCK * size], vec![0f64; BLOCK * grid.rank], vec![0f64; BLOCK]);
+    let batches = Batches::new((0..parts.len()).map(|_| AT_ONCE * (size + 8)), threads);
+    let states = batches.run(start, |(counts, block, quotients, lines), range| {
+        for part in range {
+            let mut runs = Vec::new();
+            let (begin, end) = (part * AT_ONCE, count.min((part + 1) * AT_ONCE));
+            let mut edges = edges[edges.partition_point(|&edge| edge < begin as i64)..].iter();
+            let (mut edge, mut before) = (edges.next(), f64::NAN);
+            for start in (begin..end).step_by(BLOCK) {
+                let length = BLOCK.min(end - start);
+                let block = &mut block[..length * size];
+                positions.values.copy_to(start * size, block);
+                let lines = &mut lines[..length];
+                if !find_lines(block, positions.double, grid, &mut quotients[..length * grid.rank], lines) {
+                    good.store(false, Ordering::Relaxed);
+                    return;
+                }
+                let mut at = 0;
+                while at < length {
+                    let (row, line) = (start + at, lines[at]);
+                    let is_edge = edge == Some(&(row as i64));
+                    if is_edge {
+                        edge = edges.next();
+                    }
+                    if line != before || is_edge {
+                        runs.push((row, line as usize));
+                        before = line;
+                    }
+                    let stop = edge.map_or(length, |&edge| length.min(edge as usize - start));
+                    let run = lines[at..stop].iter().position(|&other| other != line).unwrap_or(stop - at);
+                    counts[line as usize] += run as i64;
+                    at += run;
+                }
+            }
+            *parts[part].lock().unwrap_or_else(PoisonError::into_inner) = runs;
+        }
+    });
+    if !good.into_inner() {
+        return None;
+    }
+    let filled = filled(grid, states.into_iter().map(|(counts, ..)| counts));
+    let mut places = vec![0i64; grid.count];
+    filled.0.iter().enumerate().for_each(|(place, &cell)| places[cell as usize] = place as i64);
+    let mut found = CellRuns { filled, ..CellRuns::default() };
+    let mut before = usize::MAX;
+    for part in parts {
+        for (number, (row, line)) in part.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().enumerate() {
+            let goes_on = number == 0 && line == before && edges.binary_search(&(row as i64)).is_err();
+            before = line;
+            if !goes_on {
+                found.first.push(row as i64);
+                found.cells.push(places[line]);
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Cells that any position is in, and how many are, of how many each thread has counted in each cell.
+fn filled(grid: &CellGrid, counted: impl Iterator<Item = Vec<i64>>) -> Filled {
+    let mut totals = vec![0i64; grid.count];
+    for counts in counted {
+        totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
+    }
+    let filled: Vec<i64> = (0..grid.count).filter(|&cell| totals[cell] > 0).map(|cell| cell as i64).collect();
+    let counts = filled.iter().map(|&cell| totals[cell as usize]).collect();
+    (filled, counts)
 }
 
 /// The number of the cell of each position of a `block`; false where one is outside of the grid.
@@ -242,6 +332,34 @@ mod tests {
                 assert_eq!(seen, counts);
             }
         }
+    }
+
+    #[test]
+    fn runs_end_where_cells_change_and_at_edges() {
+        let count = 2 * AT_ONCE + 99;
+        let values: Vec<f32> = (0..count).map(|at| (at / 1000 % 7) as f32 * 10.0).collect();
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let grid = CellGrid::new(&[10.0], &[0.0], &[9]).unwrap();
+        let positions = Positions { values: SharedBytes::of(&bytes), double: false };
+        let edges = [0, 1, 1000, 5500, AT_ONCE as i64, 2 * AT_ONCE as i64 + 98];
+        for some in 0..=edges.len() {
+            let edges = &edges[..some];
+            let found = find_runs(positions, &grid, edges, 3).unwrap();
+            let mut first: Vec<i64> =
+                (0..count.div_ceil(1000)).map(|run| 1000 * run as i64).chain(edges.to_vec()).collect();
+            first.sort_unstable();
+            first.dedup();
+            assert_eq!(found.cells, first.iter().map(|first| first / 1000 % 7).collect::<Vec<_>>());
+            assert_eq!((found.first, found.filled.0), (first, (0..7).collect()));
+            assert_eq!(found.filled.1.iter().sum::<i64>(), count as i64);
+        }
+        for edges in [&[-1][..], &[5, 5], &[6, 5], &[count as i64]] {
+            assert_eq!(find_runs(positions, &grid, edges, 1), None);
+        }
+        let small = CellGrid::new(&[10.0], &[0.0], &[3]).unwrap();
+        assert_eq!(find_runs(positions, &small, &[], 2), None);
+        let none = Positions { values: SharedBytes::of(&[]), double: true };
+        assert_eq!(find_runs(none, &grid, &[], 2), Some(CellRuns::default()));
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::new_file::NewFile;
 use crate::scratch::Scratch;
 use crate::workers::Batches;
 
+/// Bytes that a thread writes at once, so that they stay in the cache of a processor.
+const AT_ONCE: usize = 128 * 1024;
+
 /// A file that is being made.
 struct Making {
     /// From when its first chunk is written until the last one was.
@@ -22,57 +25,130 @@ struct Making {
     left: AtomicUsize,
 }
 
-/// Make a file of each value of `packing`; numbers and errors of those that could not be made. They stay in part.
-pub fn make(files: &[NewFile], packing: &Packing, threads: usize) -> Vec<(usize, i32)> {
-    assert!(files.len() == packing.sizes().len());
-    let owners: Vec<usize> = (0..files.len()).flat_map(|file| packing.jobs(file).map(move |_| file)).collect();
-    let first = |job: usize| packing.jobs(owners[job]).start == job;
-    let sizes = (0..owners.len()).map(|job| packing.chunk_size(job) + if first(job) { OPENING } else { 0 });
-    let batches = Batches::new(sizes, threads);
-    let making = |file| Making { file: Mutex::default(), left: AtomicUsize::new(packing.jobs(file).len()) };
-    let makings: Vec<Making> = (0..files.len()).map(making).collect();
-    let offsets = offsets(packing, files.len());
-    let start = || (Scratch::new(), Vec::new());
-    let states = batches.run(start, |(buffer, failed), range| {
-        let mut at = range.start;
-        while at < range.end {
-            let file = owners[at];
-            let run = at..range.end.min(packing.jobs(file).end);
-            if let Err(error) = write(&files[file], &makings[file], packing, (file, offsets[at]), run.clone(), buffer) {
+/// A value, which becomes a file: the number of what it is a value of, and its own there.
+pub type Value = (usize, usize);
+
+/// Chunks of one file that follow each other: the numbers of the file and of its packing's jobs, where they begin in the
+/// file, and how much work they are.
+struct Piece {
+    file: usize,
+    jobs: Range<usize>,
+    offset: u64,
+    work: usize,
+}
+
+/// Pieces that are still to be done, file by file. A file is written by one thread at a time, so each takes one that no
+/// other is at, as long as there is one.
+struct Pieces {
+    /// Of each file those that are left, the next one last.
+    left: Vec<Vec<Piece>>,
+    /// How many threads are at each file.
+    busy: Vec<usize>,
+    /// The files of which there is any, those with most left last.
+    order: Vec<usize>,
+}
+
+impl Pieces {
+    /// `pieces` come file by file.
+    fn new(pieces: Vec<Piece>, files: usize) -> Self {
+        let mut left: Vec<Vec<Piece>> = (0..files).map(|_| Vec::new()).collect();
+        let mut work = vec![0usize; files];
+        for piece in pieces.into_iter().rev() {
+            work[piece.file] = work[piece.file].saturating_add(piece.work);
+            left[piece.file].push(piece);
+        }
+        let mut order: Vec<usize> = (0..files).filter(|&file| !left[file].is_empty()).collect();
+        order.sort_by_key(|&file| (work[file], usize::MAX - file));
+        Pieces { left, busy: vec![0; files], order }
+    }
+
+    /// The next piece for a thread that has done one of the file `before`: of the same file, or of the largest one that
+    /// is free.
+    fn next(&mut self, before: Option<usize>) -> Option<Piece> {
+        if let Some(file) = before {
+            self.busy[file] -= 1;
+        }
+        let same = before.filter(|&file| !self.left[file].is_empty() && self.busy[file] == 0);
+        let file = match same {
+            Some(file) => file,
+            None => {
+                while self.order.last().is_some_and(|&file| self.left[file].is_empty()) {
+                    self.order.pop();
+                }
+                let is_free = |&&file: &&usize| !self.left[file].is_empty() && self.busy[file] == 0;
+                let any = |&&file: &&usize| !self.left[file].is_empty();
+                let found = self.order.iter().rev().find(is_free).or_else(|| self.order.iter().rev().find(any));
+                *found?
+            }
+        };
+        self.busy[file] += 1;
+        self.left[file].pop()
+    }
+}
+
+/// Make a file of each of `values` of `packings`; numbers and errors of those that could not be made. They stay in part.
+pub fn make(files: &[NewFile], packings: &[Packing], values: &[Value], threads: usize) -> Vec<(usize, i32)> {
+    assert!(files.len() == values.len());
+    let pieces = pieces(packings, values);
+    let batches = Batches::new(pieces.iter().map(|piece| piece.work), threads);
+    let making = |&(number, value): &Value| Making {
+        file: Mutex::default(),
+        left: AtomicUsize::new(packings[number].jobs(value).len()),
+    };
+    let makings: Vec<Making> = values.iter().map(making).collect();
+    let pieces = Mutex::new(Pieces::new(pieces, files.len()));
+    let next = |before| pieces.lock().unwrap_or_else(PoisonError::into_inner).next(before);
+    let start = || (Scratch::new(), Vec::new(), None);
+    let states = batches.run(start, |(buffer, failed, before), range| {
+        for _ in range {
+            let Some(piece) = next(before.take()) else { return };
+            let file = *before.insert(piece.file);
+            let (number, value) = values[file];
+            let of_file = (&files[file], &makings[file], &packings[number], value);
+            if let Err(error) = write(of_file, piece.offset, piece.jobs, buffer) {
                 failed.push((file, error.raw_os_error().unwrap_or(libc::EIO)));
             }
-            at = run.end;
         }
     });
-    let mut failed: Vec<(usize, i32)> = states.into_iter().flat_map(|(_, failed)| failed).collect();
+    let mut failed: Vec<(usize, i32)> = states.into_iter().flat_map(|(_, failed, _)| failed).collect();
     failed.sort_unstable();
     failed.dedup_by_key(|failure| failure.0);
     failed
 }
 
-/// Where each chunk begins in its file.
-fn offsets(packing: &Packing, files: usize) -> Vec<u64> {
-    let mut offsets = Vec::new();
-    for file in 0..files {
-        let mut at = packing.head() as u64;
-        for job in packing.jobs(file) {
-            offsets.push(at);
-            at += packing.chunk_size(job) as u64;
+/// The pieces of all files, one file after the other.
+fn pieces(packings: &[Packing], values: &[Value]) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (file, &(number, value)) in values.iter().enumerate() {
+        let packing = &packings[number];
+        let (mut at, mut is_first) = (packing.head() as u64, true);
+        for job in packing.jobs(value) {
+            let size = packing.chunk_size(job);
+            match pieces.last_mut() {
+                Some(last) if !is_first && last.work < AT_ONCE => {
+                    last.jobs.end = job + 1;
+                    last.work = last.work.saturating_add(size);
+                }
+                _ => {
+                    let work = size.saturating_add(if is_first { OPENING } else { 0 });
+                    pieces.push(Piece { file, jobs: job..job + 1, offset: at, work });
+                }
+            }
+            is_first = false;
+            at += size as u64;
         }
     }
-    offsets
+    pieces
 }
 
 /// Write some chunks of a file, which follow each other from an offset on, with the index if that is beside them.
 fn write(
-    new: &NewFile,
-    making: &Making,
-    packing: &Packing,
-    (file, offset): (usize, u64),
+    (new, making, packing, value): (&NewFile, &Making, &Packing, usize),
+    offset: u64,
     run: Range<usize>,
     buffer: &mut Scratch,
 ) -> io::Result<()> {
-    let all = packing.jobs(file);
+    let all = packing.jobs(value);
     let head = if run.start == all.start { packing.head() } else { 0 };
     let tail = if run.end == all.end { packing.tail() } else { 0 };
     let chunks: usize = run.clone().map(|job| packing.chunk_size(job)).sum();
@@ -89,7 +165,7 @@ fn write(
         packing.write_chunks(run.clone(), &mut space[head..head + chunks]);
         for index in [0..head, head + chunks..head + chunks + tail] {
             if !index.is_empty() {
-                packing.write_index(file, &mut space[index]);
+                packing.write_index(value, &mut space[index]);
             }
         }
         open()?.write_all_at(space, offset - head as u64)
@@ -111,6 +187,21 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
+    fn threads_take_pieces_of_different_files() {
+        let piece = |file, number: usize| Piece { file, jobs: number..number + 1, offset: 0, work: 10 };
+        let all = [(0, 0), (1, 1), (1, 2), (1, 3), (2, 4), (2, 5)].map(|(file, number)| piece(file, number));
+        let mut pieces = Pieces::new(all.into(), 3);
+        let mut next = |before| pieces.next(before).map(|piece| (piece.file, piece.jobs.start));
+        assert_eq!(next(None), Some((1, 1)));
+        assert_eq!(next(None), Some((2, 4)));
+        assert_eq!(next(Some(2)), Some((2, 5)));
+        assert_eq!(next(Some(2)), Some((0, 0)));
+        assert_eq!(next(Some(0)), Some((1, 2)));
+        assert_eq!(next(Some(1)), Some((1, 3)));
+        assert_eq!(next(Some(1)), None);
+    }
+
+    #[test]
     fn files_are_what_is_packed_in_memory() {
         let path = std::env::temp_dir().join(format!("zardine-element-files-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
@@ -127,17 +218,26 @@ mod tests {
         let strings = || texts.iter().map(|text| SharedBytes::of(text)).collect();
         let rows: Vec<i64> = (0..900).rev().collect();
         let table = |at_start| ShardTable::new(&[0, 700, 701, 900], &rows, 900, (at_start, true), 900).unwrap();
-        for (sums, table) in [(1, Some(table(false))), (0, Some(table(true))), (2, None)] {
+        for (sums, table) in
+            [(Some(1), Some(table(false))), (Some(0), Some(table(true))), (Some(2), None), (None, Some(table(false)))]
+        {
             let call = Packing::new(strings(), sums, table).unwrap();
-            let files: Vec<NewFile> = (0..call.sizes().len()).map(file).collect();
             let mut wanted = vec![0; call.total()];
             call.pack(&mut wanted, 1).unwrap();
-            assert_eq!(make(&files, &call, 3), []);
+            let other = Packing::new(strings(), Some(1), None).unwrap();
+            let count = call.sizes().len();
+            let packings = [other, call];
+            let values: Vec<Value> = (0..count).map(|value| (1, value)).chain([(0, 7)]).collect();
+            let files: Vec<NewFile> = (0..=count).map(file).collect();
+            assert_eq!(make(&files, &packings, &values, 3), []);
+            wanted.extend([&1u32.to_le_bytes()[..], &217u32.to_le_bytes(), &[7; 217]].concat());
+            let sum = crate::steps::sum::crc32c(0, &wanted[wanted.len() - 225..]);
+            wanted.extend(sum.to_le_bytes());
             let found: Vec<u8> =
                 (0..files.len()).flat_map(|number| fs::read(path.join(number.to_string())).unwrap()).collect();
             assert!(found == wanted);
             fs::remove_file(path.join("1")).unwrap();
-            let failed = make(&files, &call, 3);
+            let failed = make(&files, &packings, &values, 3);
             assert!(failed.iter().all(|&(number, code)| number != 1 && code == libc::EEXIST));
             assert_eq!(failed.len(), files.len() - 1);
             (0..files.len()).for_each(|number| fs::remove_file(path.join(number.to_string())).unwrap());

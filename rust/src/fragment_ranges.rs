@@ -22,6 +22,51 @@ pub struct FragmentRanges {
     pub tile: bool,
 }
 
+/// Bytes of the index of a cell of so many fragments.
+fn size_of(number: usize) -> Option<usize> {
+    let around = HEADER + number.div_ceil(BITS) * (BITS / 8) + if number > 0 { WORD } else { 0 };
+    u32::try_from(number).ok()?;
+    number.checked_mul(RANGE)?.checked_add(around)
+}
+
+/// How many fragments there are in each cell, where there are `before` it and in all; nothing where these do not ascend.
+fn numbers(before: &[i64]) -> impl Iterator<Item = Option<usize>> {
+    before.windows(2).map(|pair| usize::try_from(pair[1].checked_sub(pair[0])?).ok())
+}
+
+/// Bytes of the indexes of cells, `before` each of which there are so many fragments, and in all.
+pub fn size(before: &[i64]) -> Option<usize> {
+    numbers(before).try_fold(0usize, |size, number| size.checked_add(size_of(number?)?))
+}
+
+/// Fill `out`, as long as [`size`] says, with one index after the other: fragments are the rows of their cell from the
+/// first on, so many as `counts` says. False where these do not fit together; then `out` holds anything.
+pub fn encode(before: &[i64], counts: &[i64], mut out: &mut [u8]) -> bool {
+    let mut counts = counts.iter();
+    for number in numbers(before) {
+        let Some((number, size)) = number.and_then(|number| Some((number, size_of(number)?))) else { return false };
+        let Some(index) = out.split_off_mut(..size) else { return false };
+        let (header, body) = index.split_at_mut(HEADER);
+        let words = [HEADS[0], HEADS[1], number as u32, number as u32];
+        header.as_chunks_mut().0.iter_mut().zip(words).for_each(|(target, word)| *target = word.to_le_bytes());
+        let (bitmap, body) = body.split_at_mut(number.div_ceil(BITS) * (BITS / 8));
+        for (place, bits) in bitmap.as_chunks_mut().0.iter_mut().enumerate() {
+            *bits = (u64::MAX >> (BITS - (number - place * BITS).min(BITS))).to_le_bytes();
+        }
+        let (table, offset) = body.split_at_mut(number * RANGE);
+        offset.fill(0);
+        let mut first = 0i64;
+        for range in table.as_chunks_mut::<RANGE>().0 {
+            let Some(&count) = counts.next() else { return false };
+            let Some(next) = first.checked_add(count).filter(|_| count >= 0) else { return false };
+            range[..8].copy_from_slice(&first.to_le_bytes());
+            range[8..].copy_from_slice(&count.to_le_bytes());
+            first = next;
+        }
+    }
+    out.is_empty() && counts.next().is_none()
+}
+
 /// The ranges that the indexes in `data` hold, one after the other, of so many bytes each and for cells of so many rows.
 /// `None` where anything else is there.
 pub fn decode(mut data: &[u8], lengths: &[i64], row_counts: &[i64]) -> Option<FragmentRanges> {
@@ -98,6 +143,23 @@ mod tests {
         let data: Vec<u8> = cells.iter().flat_map(|cell| cell.0.clone()).collect();
         let lengths: Vec<i64> = cells.iter().map(|cell| cell.0.len() as i64).collect();
         decode(&data, &lengths, &cells.iter().map(|cell| cell.1).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let numbers = [0i64, 1, 64, 65, 3, 0, 130];
+        let mut before = vec![0];
+        numbers.iter().for_each(|number| before.push(before.last().unwrap() + number));
+        let counts: Vec<i64> = (0..*before.last().unwrap()).map(|number| number * 7 % 5).collect();
+        let mut out = vec![9; size(&before).unwrap()];
+        assert!(encode(&before, &counts, &mut out));
+        let lengths: Vec<i64> = numbers.iter().map(|&number| size_of(number as usize).unwrap() as i64).collect();
+        let rows: Vec<i64> = before.windows(2).map(|at| counts[at[0] as usize..at[1] as usize].iter().sum()).collect();
+        let found = decode(&out, &lengths, &rows).unwrap();
+        assert_eq!((found.numbers, found.counts, found.tile), (numbers.to_vec(), counts.clone(), true));
+        assert!(!encode(&before, &counts[1..], &mut out) && !encode(&before, &[&counts[..], &[1]].concat(), &mut out));
+        assert!(!encode(&[0, 1], &[-1], &mut vec![0; size(&[0, 1]).unwrap()]) && !encode(&[0, 1], &[1], &mut [0; 43]));
+        assert_eq!((size(&[1, 0]), size(&[]), size(&[7])), (None, Some(0), Some(0)));
     }
 
     #[test]

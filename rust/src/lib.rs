@@ -13,6 +13,7 @@
 #![deny(clippy::undocumented_unsafe_blocks, clippy::missing_safety_doc)]
 
 pub mod axis_rows;
+pub mod cell_files;
 pub mod cell_numbers;
 pub mod chunk_box;
 pub mod chunk_geometry;
@@ -29,6 +30,7 @@ pub mod fill_value;
 pub mod fragment_ranges;
 pub mod job_table;
 pub mod known_file;
+pub mod link_placement;
 pub mod manifests;
 pub mod many_files;
 pub mod merged_shard;

@@ -398,16 +398,35 @@ def pack_elements(
     whether a checksum is behind it.
     """
 
-def make_element_files(
-    files: NewFiles,
-    elements: tuple[Buffer, Buffer, Buffer],
-    sums: int,
-    shards: tuple[Buffer, Buffer, int, bool, bool] | None,
+def make_cell_files(
+    base: int,
+    arrays: Sequence[
+        tuple[
+            bytes,
+            Buffer,
+            tuple[Buffer, Buffer, Buffer],
+            int | None,
+            tuple[Sequence[int], Sequence[int], int, bool, bool] | None,
+        ]
+    ],
+    beside: tuple[bytes, bytes, bytes],
+    number: int,
     threads: int,
-) -> list[tuple[int, int]]:
-    """As :func:`pack_elements`, each value into a file that is not there; number and error number of each that failed.
+) -> list[tuple[bytes, int]]:
+    """Make files of the cells of ``arrays`` below the open directory ``base``; keys and error numbers of what failed.
 
-    Files are made in place. One that fails stays there in part.
+    Of each array the form of its keys, with ``%d`` for each coordinate; the coordinates of each cell (int64, two
+    dimensions); the cells, named as the ``elements`` of :func:`pack_elements`; how many checksums the chunk of each
+    has, or ``None``: what is given is stored as it is; and how shards hold them: cells along each axis, by how many
+    rows of the index one is behind another there, the rows of an index, whether it lies in front of the cells, and
+    whether a checksum is behind it. Without shards each is a file. None of the files is there; they are made in place,
+    and after one that failed no more are. ``beside`` and ``number`` as for :func:`open_new_files`.
+    """
+
+def put_files(files: NewFiles, contents: Sequence[Buffer]) -> list[int]:
+    """Make files one after the other, each at one moment, and in the place of what is there; numbers of those left.
+
+    These are the caller's to make: what is there is not the usual, or something failed. All is as before there.
     """
 
 def read_files(files: Sequence[tuple[int, bytes]], most: int, threads: int) -> list[bytes | None]:
@@ -441,6 +460,20 @@ def take_rows(values: Buffer, size: int, rows: Buffer, threads: int) -> bytearra
 
 def take_runs(values: Buffer, size: int, first: Buffer, lengths: Buffer, threads: int) -> bytearray:
     """As :func:`take_rows`, runs of ``lengths`` rows from each of ``first`` on (int64), one after the other."""
+
+def find_cell_runs(
+    positions: Buffer,
+    double: bool,
+    grid: tuple[Sequence[float], Sequence[float], Sequence[int]],
+    edges: Buffer,
+    threads: int,
+) -> list[bytearray]:
+    """Where runs of positions begin that lie in one cell each, cut at the places ``edges`` (int64, ascending).
+
+    Arguments as for :func:`number_cells`. Returns native int64: the first position of each run, and the place of its
+    cell among those in which any lies; numbers of these cells, ascending; and how many positions are in each. What is
+    refused there, and edges that do not ascend or are no places, are refused (:class:`ValueError`).
+    """
 
 def find_runs(numbers: Buffer, edges: Buffer) -> bytearray:
     """Where runs of equal int64 begin, which are cut at the places ``edges`` (int64, ascending): as native int64.
@@ -478,6 +511,30 @@ def unique_rows(rows: Buffer, width: int) -> tuple[bytearray, bytearray] | None:
     """Return the distinct ones of rows of ``width`` int64, ascending, and for each row its number, as int64.
 
     ``None`` where they lie too far from each other to be numbered, or there is none.
+    """
+
+def encode_tiles(before: Buffer, counts: Buffer) -> bytearray:
+    """Make fragment indexes of cells, one after the other: see ``zardine.vectors.format.fragment_index``.
+
+    Int64: how many fragments there are before each cell, and in all; and of each how many rows it has, which follow
+    those of the one before in its cell. What does not fit together is refused (:class:`ValueError`).
+    """
+
+def find_cells(starts: Buffer, rows: Buffer) -> tuple[bytearray, bytearray]:
+    """The cell of each of ``rows``, and its number there: native int64.
+
+    ``starts``: where those of each cell begin, and in all (int64). Rows that are in none, and starts that do not ascend
+    from 0, are refused (:class:`ValueError`).
+    """
+
+def place_links(keys: Buffer, cells: Buffer, rows: Buffer, canonical: bool) -> list[bytearray] | None:
+    """Where links go: see ``zardine.vectors.content.link_placement``. All numbers are int64.
+
+    ``keys``: coordinates of cells, ascending. Of each link the numbers of the cells of its endpoints (two dimensions),
+    and their rows in these; ``canonical``: endpoints may be reordered. Returns: of each family the offsets from the
+    cell of the first endpoint to those of the others, ascending; where the cells of each family begin, and in all; the
+    numbers of these cells, and where the links of each begin, and in all; what number each link had; what is stored of
+    them, and where that of each cell begins, and in all. ``None`` for what does not fit together, or is too far apart.
     """
 
 def find_rows(table: Buffer, rows: Buffer, width: int) -> bytearray | None:

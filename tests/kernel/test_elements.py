@@ -243,38 +243,34 @@ def test_shards_are_made_whose_chunks_are_read_again(at_start: bool) -> None:
 def test_files_are_made_of_what_is_packed(tmp_path: Path, threads: int) -> None:
     assert KERNEL is not None
     texts = [os.urandom(size) for size in (3, 0, 700_000, 11, 400_000, 5)]
-    bounds, rows = np.array([0, 2, 5, 6]), np.array([1, 0, 3, 2, 0, 1])
+    bounds, cells = np.array([0, 2, 5, 6]), np.array([1, 0, 7, 6, 4, 9])
+    order = np.argsort(cells)
     base = os.open(tmp_path, os.O_RDONLY)
 
-    def make(keys: list[str], shards: Any, count: int = 6) -> Any:
+    def make(form: str, cells: Any, shards: Any) -> Any:
         assert KERNEL is not None
-        data, starts, lengths = strings(texts)
-        files = KERNEL.open_new_files(base, keys, [], (b".own-", b".own-edit-", b".tmp"), 0)
-        try:
-            return KERNEL.make_element_files(files, (data, starts[:count], lengths[:count]), 1, shards, threads)
-        finally:
-            files.close()
+        arrays = [(form.encode(), cells, strings(texts), 1, shards)]
+        return KERNEL.make_cell_files(base, arrays, (b".own-", b".own-edit-", b".tmp"), 0, threads)
 
     try:
         for at_start in (False, True):
-            shards = bounds, rows, 4, at_start, True
-            data, _ = KERNEL.pack_elements(strings(texts), 1, shards, 2)
+            table = bounds, cells[order] % 4, 4, at_start, True
+            data, _ = KERNEL.pack_elements(strings([texts[cell] for cell in order]), 1, table, 2)
+            shards = [4], [1], 4, at_start, True
+            assert make(f"{at_start}/c/%d", cells[:, None], shards) == []
             keys = [f"{at_start}/c/{number}" for number in range(3)]
-            assert make(keys, shards) == []
             assert b"".join((tmp_path / key).read_bytes() for key in keys) == data
             (tmp_path / keys[1]).unlink()
-            assert make(keys, shards) == [(0, 17), (2, 17)]  # those that are there stay
+            failed = [(key.encode(), 17) for key in (keys[0], keys[2])]  # those that are there stay
+            assert make(f"{at_start}/c/%d", cells[:, None], shards) == failed
             assert b"".join((tmp_path / key).read_bytes() for key in keys) == data
-        keys = [f"flat/{number % 2}/{number}" for number in range(6)]
-        assert make(keys, None) == []
-        assert [(tmp_path / key).read_bytes() for key in keys] == list(map(chunk, texts))
-        for keys, shards in [(["a"], None), (["a"] * 2, (bounds[[0, 0, 3]], rows, 4, False, True))]:
-            with pytest.raises(ValueError, match="files for"):
-                make(keys, shards)
-        assert make([], None, 0) == []
+        places = np.stack([np.arange(6) % 2, np.arange(6)], axis=1)
+        assert make("flat/%d/%d", places, None) == []
+        found = [(tmp_path / f"flat/{number % 2}/{number}").read_bytes() for number in range(6)]
+        assert found == list(map(chunk, texts))
+        assert KERNEL.make_cell_files(base, [], (b".own-", b".own-edit-", b".tmp"), 0, threads) == []
     finally:
         os.close(base)
-    assert not (tmp_path / "a").exists()
 
 
 def test_shards_are_extended_in_their_files(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from zardine import vectors
 from zardine.errors import StoreError
 from zardine.kernel import KERNEL
 from zardine.storage import LocalStore, MemoryStore, StorePath
-from zardine.vectors.storing import cell_bytes
+from zardine.stores.local import many_files
 
 pytest.importorskip("zardine._kernel")
 
@@ -84,14 +84,14 @@ class Full:
     def __getattr__(self, name: str) -> Any:
         return getattr(KERNEL, name)
 
-    def make_element_files(self, *arguments: Any) -> list[tuple[int, int]]:
-        return [(0, errno.ENOSPC)]
+    def make_cell_files(self, *arguments: Any) -> list[tuple[bytes, int]]:
+        return [(b"vertices/c/0/0/0", errno.ENOSPC)]
 
 
 def test_nothing_is_left_where_files_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "points"
     with monkeypatch.context() as patch:
-        patch.setattr(cell_bytes, "KERNEL", Full())
+        patch.setattr(many_files, "KERNEL", Full())
         with pytest.raises(StoreError, match="No space left"):
             vectors.write_points(str(path), PLACES, chunk_shape=60)
     assert not any(each.is_file() for each in path.rglob("*"))

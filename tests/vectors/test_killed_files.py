@@ -19,7 +19,7 @@ from zardine.storage import LocalStore
 from zardine.stores.local.base_directory import BaseDirectory
 from zardine.stores.local.many_files import make_files
 from zardine.stores.open_files import EditableFile
-from zardine.vectors.storing import cell_bytes
+from zardine.vectors.storing import cell_bytes, node_writing
 
 P = np.random.default_rng(5).uniform(0, 100, (20, 2))
 
@@ -60,7 +60,8 @@ def mortal_files(monkeypatch: pytest.MonkeyPatch, changes: int) -> Iterator[None
     with monkeypatch.context() as patch:
         patch.setattr(cell_bytes, "os", Files())
         patch.setattr(cell_bytes, "make_files", make)
-        patch.setattr(cell_bytes, "make_packed", lambda store, packing, some: False)  # but one file after the other
+        for module in (cell_bytes, node_writing):
+            patch.setattr(module, "can_make_cells", lambda store: False)  # but one file after the other
         for name in ("set", "erase", "erase_prefix"):
             patch.setattr(LocalStore, name, guarded(getattr(LocalStore, name)))
         patch.setattr(EditableFile, "replace", guarded(EditableFile.replace))

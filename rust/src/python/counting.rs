@@ -26,13 +26,9 @@ pub fn stable_order<'py>(
     if is_far_more(count, numbers.len()) {
         return Err(invalid("far more numbers than there are"));
     }
-    let mut content = NewByteArray::new(py)?;
-    let (order, _) = content.grow_with_zeros(bytes_of(numbers.len(), NUMBER)?)?.as_chunks_mut();
-    if !guarded(py, || counting::stable_order(numbers, count, order))? {
-        return Err(invalid("numbers beyond their count"));
-    }
-    // SAFETY: zeros were written to all of it.
-    Ok(unsafe { content.filled() })
+    let size = bytes_of(numbers.len(), NUMBER)?;
+    let order = |out: &mut [u8]| counting::stable_order(numbers, count, out.as_chunks_mut().0);
+    NewByteArray::made_by(py, size, order)?.ok_or_else(|| invalid("numbers beyond their count"))
 }
 
 /// Numbers of positions; those of cells, and how many positions are in each.
@@ -61,6 +57,28 @@ pub fn number_cells<'py>(
     // SAFETY: a number was written for each position, as one is found only then.
     let numbers = unsafe { content.filled() };
     Ok((numbers, integers(py, &filled)?, integers(py, &counts)?))
+}
+
+#[pyfunction]
+pub fn find_cell_runs<'py>(
+    py: Python<'py>,
+    positions: &Bound<'py, PyAny>,
+    double: bool,
+    grid: (Vec<f64>, Vec<f64>, Vec<usize>),
+    edges: &Bound<'py, PyAny>,
+    threads: usize,
+) -> PyResult<Vec<Bound<'py, PyByteArray>>> {
+    let (lengths, first, widths) = grid;
+    let grid = CellGrid::new(&lengths, &first, &widths).map_err(invalid)?;
+    let (buffer, edges) = (Buffer::of(positions, false)?, Buffer::of(edges, false)?.copied_integers()?);
+    let positions = Positions { values: buffer.bytes()?, double };
+    if is_far_more(grid.count(), positions.values.len() / (grid.rank() * if double { 8 } else { 4 })) {
+        return Err(invalid("far more cells than positions"));
+    }
+    let found = guarded(py, || cell_numbers::find_runs(positions, &grid, &edges, threads))?;
+    let found = found.ok_or_else(|| invalid("positions outside of the grid, or edges that are no ascending rows"))?;
+    let (filled, counts) = &found.filled;
+    [&found.first, &found.cells, filled, counts].into_iter().map(|numbers| integers(py, numbers)).collect()
 }
 
 #[pyfunction]

@@ -1,5 +1,7 @@
 //! Byte strings of many chunks: see `elements`. Those of one chunk, each behind its length.
 
+use std::os::fd::RawFd;
+
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
@@ -8,11 +10,13 @@ use super::arguments::{Sources, invalid, shard_table};
 use super::buffers::Buffer;
 use super::files::PyNewFiles;
 use super::pipeline_class::{ChangedFile, NewByteArray, columns, guarded, job_table, told_of};
-use crate::element_files;
+use crate::cell_files::{self, CellArray, ShardsForm};
 use crate::element_parts::ElementParts;
 use crate::elements::{Elements, Packing};
 use crate::extended_shards::{Extended, Extending};
 use crate::manifests;
+use crate::new_files::NamesBeside;
+use crate::path_form::PathForm;
 use crate::strided_memory::SharedBytes;
 
 #[pyfunction]
@@ -152,13 +156,9 @@ pub fn encode_manifests<'py>(
         return Err(invalid(format!("chunks of {rank} axes")));
     }
     let size = manifests::size(starts.len().saturating_sub(1), fragments.len(), rank);
-    let mut content = NewByteArray::new(py)?;
-    let out = content.grow_with_zeros(size.ok_or_else(|| invalid("too many bytes"))?)?;
-    if !guarded(py, || manifests::encode(starts, chunks, fragments, rank, out))? {
-        return Err(invalid("starts, chunks and fragments do not fit together"));
-    }
-    // SAFETY: zeros were written to all of it.
-    Ok(unsafe { content.filled() })
+    let size = size.ok_or_else(|| invalid("too many bytes"))?;
+    let made = NewByteArray::made_by(py, size, |out| manifests::encode(starts, chunks, fragments, rank, out))?;
+    made.ok_or_else(|| invalid("starts, chunks and fragments do not fit together"))
 }
 
 /// Byte strings of one buffer.
@@ -178,7 +178,7 @@ impl<'py> Strings<'py> {
 
     fn packing(&self, sums: usize, shards: Option<&Bound<'_, PyTuple>>) -> PyResult<Packing<'_>> {
         let table = shards.map(|shards| shard_table(shards, self.starts.len())).transpose()?;
-        Packing::new(self.strings()?, sums, table).map_err(invalid)
+        Packing::new(self.strings()?, Some(sums), table).map_err(invalid)
     }
 
     fn strings(&self) -> PyResult<Vec<SharedBytes<'_>>> {
@@ -252,25 +252,41 @@ pub fn pack_elements<'py>(
     Ok((unsafe { content.filled() }, call.sizes().to_vec()))
 }
 
+/// Grid and strides of shards, rows of an index, whether it comes first, and has a checksum.
+type Shards = (Vec<i64>, Vec<i64>, usize, bool, bool);
+/// The form of keys, cells, byte strings, checksums of each, shards.
+type Array<'py> = (Vec<u8>, Bound<'py, PyAny>, Bound<'py, PyTuple>, Option<usize>, Option<Shards>);
+
 #[pyfunction]
-pub fn make_element_files(
+pub fn make_cell_files(
     py: Python<'_>,
-    files: &PyNewFiles,
-    elements: &Bound<'_, PyTuple>,
-    sums: usize,
-    shards: Option<&Bound<'_, PyTuple>>,
+    base: RawFd,
+    arrays: Vec<Array<'_>>,
+    beside: (Vec<u8>, Vec<u8>, Vec<u8>),
+    number: u64,
     threads: usize,
-) -> PyResult<Vec<(usize, i32)>> {
-    let (files, strings) = (files.open_files()?, Strings::of(elements)?);
-    let call = strings.packing(sums, shards)?;
-    if call.sizes().len() != files.files().len() || (0..call.sizes().len()).any(|value| call.jobs(value).is_empty()) {
-        return Err(invalid(format!(
-            "{} files for {} values, each of something",
-            files.files().len(),
-            call.sizes().len()
-        )));
+) -> PyResult<Vec<(Vec<u8>, i32)>> {
+    let mut held = Vec::with_capacity(arrays.len());
+    for (form, cells, elements, sums, shards) in &arrays {
+        let cells = Buffer::of(cells, false)?;
+        let form = PathForm::new(form).map_err(invalid)?;
+        held.push((form, cells.shape(), cells.copied_integers()?, Strings::of(elements)?, *sums, shards.clone()));
     }
-    guarded(py, || element_files::make(files.files(), &call, threads))
+    let mut made = Vec::with_capacity(held.len());
+    for (form, shape, cells, strings, sums, shards) in &held {
+        let &[_, rank] = shape.as_slice() else { return Err(invalid("cells are rows of integers")) };
+        let shards = shards.clone().map(|(grid, strides, count, index_at_start, has_checksum)| ShardsForm {
+            grid,
+            strides,
+            count,
+            index_at_start,
+            has_checksum,
+        });
+        made.push(CellArray::new(form, cells, rank, strings.strings()?, *sums, shards).map_err(invalid)?);
+    }
+    let (start, edit, end) = beside;
+    let names = NamesBeside { start, edit, end, number };
+    guarded(py, || cell_files::make(base, made, &names, threads))
 }
 
 #[pyfunction]

@@ -48,6 +48,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;
     module.add_function(wrap_pyfunction!(block::block_of_elements, module)?)?;
     module.add_function(wrap_pyfunction!(block::locate_block, module)?)?;
+    module.add_function(wrap_pyfunction!(counting::find_cell_runs, module)?)?;
     module.add_function(wrap_pyfunction!(counting::find_runs, module)?)?;
     module.add_function(wrap_pyfunction!(counting::number_cells, module)?)?;
     module.add_function(wrap_pyfunction!(counting::stable_order, module)?)?;
@@ -57,7 +58,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(elements::extend_shards, module)?)?;
     module.add_function(wrap_pyfunction!(elements::join_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::join_pieces, module)?)?;
-    module.add_function(wrap_pyfunction!(elements::make_element_files, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::make_cell_files, module)?)?;
     module.add_function(wrap_pyfunction!(elements::pack_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::read_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::read_element_parts, module)?)?;
@@ -68,13 +69,17 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::none_is_there, module)?)?;
     module.add_function(wrap_pyfunction!(files::are_current, module)?)?;
     module.add_function(wrap_pyfunction!(files::has_version, module)?)?;
+    module.add_function(wrap_pyfunction!(files::put_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_file, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_named_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::remove_files, module)?)?;
     module.add_function(wrap_pyfunction!(retire_threads, module)?)?;
     module.add_function(wrap_pyfunction!(rows::decode_ranges, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::encode_tiles, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::find_cells, module)?)?;
     module.add_function(wrap_pyfunction!(rows::find_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::place_links, module)?)?;
     module.add_function(wrap_pyfunction!(rows::unique_rows, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

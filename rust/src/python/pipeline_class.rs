@@ -568,6 +568,19 @@ impl<'py> NewByteArray<'py> {
         Ok(NewByteArray(PyByteArray::new(py, &[])))
     }
 
+    /// One of `size` bytes, all of which `fill` finds zero and writes; nothing where it says that it could not.
+    pub fn made_by(
+        py: Python<'py>,
+        size: usize,
+        fill: impl FnOnce(&mut [u8]) -> bool + Send,
+    ) -> PyResult<Option<Bound<'py, PyByteArray>>> {
+        let mut content = NewByteArray::new(py)?;
+        let out = content.grow_with_zeros(size)?;
+        let is_done = guarded(py, || fill(out))?;
+        // SAFETY: zeros were written to all of it.
+        Ok(is_done.then(|| unsafe { content.filled() }))
+    }
+
     /// `more` bytes at the end, still to be written.
     pub fn grow(&mut self, more: usize) -> PyResult<&mut [MaybeUninit<u8>]> {
         let before = self.0.len();

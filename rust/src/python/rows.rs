@@ -6,6 +6,7 @@ use pyo3::types::{PyByteArray, PyBytes};
 use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::{NewByteArray, guarded};
+use crate::link_placement::{self, Placed};
 use crate::{fragment_ranges, rows};
 
 /// Bytes of numbers of fragments, of first rows and of counts; and whether they tile their cells.
@@ -58,6 +59,54 @@ pub fn decode_ranges<'py>(
     };
     let each = |found: fragment_ranges::FragmentRanges| {
         Ok((bytes(&found.numbers)?, bytes(&found.first)?, bytes(&found.counts)?, found.tile))
+    };
+    found.map(each).transpose()
+}
+
+#[pyfunction]
+pub fn encode_tiles<'py>(
+    py: Python<'py>,
+    before: &Bound<'py, PyAny>,
+    counts: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let [before, counts] = [before, counts].map(|each| Buffer::of(each, false)?.copied_integers());
+    let (before, counts) = (before?, counts?);
+    let size = fragment_ranges::size(&before).ok_or_else(|| invalid("numbers of fragments that do not ascend"))?;
+    let made = NewByteArray::made_by(py, size, |out| fragment_ranges::encode(&before, &counts, out))?;
+    made.ok_or_else(|| invalid("counts that do not fit to their numbers"))
+}
+
+#[pyfunction]
+pub fn find_cells<'py>(
+    py: Python<'py>,
+    starts: &Bound<'py, PyAny>,
+    rows: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
+    let [starts, rows] = [starts, rows].map(|each| Buffer::of(each, false)?.copied_integers());
+    let (starts, rows) = (starts?, rows?);
+    let found = guarded(py, || link_placement::find_cells(&starts, &rows))?;
+    let (cells, local) = found.ok_or_else(|| invalid("rows that are in no cell"))?;
+    Ok((integers(py, &cells)?, integers(py, &local)?))
+}
+
+#[pyfunction]
+pub fn place_links<'py>(
+    py: Python<'py>,
+    keys: &Bound<'py, PyAny>,
+    cells: &Bound<'py, PyAny>,
+    rows: &Bound<'py, PyAny>,
+    canonical: bool,
+) -> PyResult<Option<Vec<Bound<'py, PyByteArray>>>> {
+    let buffers = [Buffer::of(keys, false)?, Buffer::of(cells, false)?, Buffer::of(rows, false)?];
+    let (&[_, rank], &[_, width]) = (buffers[0].shape().as_slice(), buffers[1].shape().as_slice()) else {
+        return Err(invalid("keys and cells are rows of integers"));
+    };
+    let [keys, cells, rows] = [0, 1, 2].map(|each| buffers[each].copied_integers());
+    let (keys, cells, rows) = (keys?, cells?, rows?);
+    let found = guarded(py, || link_placement::place((&keys, rank), (&cells, &rows, width), canonical))?;
+    let each = |placed: Placed| {
+        let Placed { offsets, families, cells, starts, given, words, edges } = placed;
+        [offsets, families, cells, starts, given, words, edges].iter().map(|numbers| integers(py, numbers)).collect()
     };
     found.map(each).transpose()
 }

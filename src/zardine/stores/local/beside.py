@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 START: Final = ".zardine-"
 _END: Final = ".tmp"
 _EDIT: Final = f"{START}edit-"
-_NAMES: Final = START.encode(), _EDIT.encode(), _END.encode()
+NAMES: Final = START.encode(), _EDIT.encode(), _END.encode()
+"""What names of unfinished files begin with, those of records, and what both end with, for the kernel."""
 
 
 def temporary_name() -> str:
@@ -57,7 +58,7 @@ def open_new_files(base: int | tuple[bytes, bytes], keys: Sequence[str], only_ne
     assert KERNEL is not None
     number = int.from_bytes(os.urandom(8))
     try:
-        files: NewFiles | None = KERNEL.open_new_files(base, keys, only_new, _NAMES, number)
+        files: NewFiles | None = KERNEL.open_new_files(base, keys, only_new, NAMES, number)
     except (OSError, ValueError):  # the latter of a name that the system cannot have
         return None
     return files
@@ -255,6 +256,7 @@ def _read(path: str, directory: int | None) -> EditRecord | None:
 
 
 __all__ = [
+    "NAMES",
     "START",
     "VOID_BYTES",
     "EditRecord",

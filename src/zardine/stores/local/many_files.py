@@ -13,6 +13,7 @@ from zardine.errors import InvalidKeyError
 from zardine.kernel import KERNEL
 from zardine.settings import thread_count
 from zardine.stores.local.base_directory import BaseDirectory
+from zardine.stores.local.beside import NAMES
 
 Place: TypeAlias = tuple[int, bytes]
 """The descriptor of an open directory, and a name in it."""
@@ -44,6 +45,23 @@ def make_files(base: BaseDirectory, values: Iterable[tuple[str, BytesLike]]) -> 
             return
         for start, places in _opened(base, [key for key, _ in batch], create=True):
             _make(places, [value for _, value in batch[start : start + len(places)]])
+
+
+def make_cell_files(
+    base: BaseDirectory, path: str, arrays: Sequence[tuple[object, ...]], threads: int
+) -> list[tuple[str, int]]:
+    """Make files of ``arrays``, as the kernel takes them, in the directory ``path``, which is made where it is missing.
+
+    Gives the keys below ``path``, and error numbers, of those that could not be made: then some files are there, and
+    some in part. Raises ``OSError``, and :class:`~zardine.errors.InvalidKeyError` for a path that leads elsewhere.
+    """
+    assert KERNEL is not None
+    directory = base.open(path, create=True)
+    try:
+        failed = KERNEL.make_cell_files(directory, arrays, NAMES, int.from_bytes(os.urandom(8)), threads)
+    finally:
+        os.close(directory)
+    return [(os.fsdecode(key), code) for key, code in failed]
 
 
 def read_files(base: BaseDirectory, keys: Sequence[str], most: int) -> list[bytes | None]:
@@ -114,4 +132,4 @@ def _opened(base: BaseDirectory, keys: Sequence[str], *, create: bool = False) -
             at += len(places)
 
 
-__all__ = ["make_files", "read_files", "remove_files"]
+__all__ = ["make_cell_files", "make_files", "read_files", "remove_files"]

@@ -78,7 +78,7 @@ def store_points(
     prepared = prepare(vertices.corners(), options, may_ignore=True, count=vertices.count)
     chosen = vertices if prepared.kept is None else Inside(vertices, prepared.bounds)
     if vertices.count <= WHOLE:
-        content = binned_points(*loaded(chosen), prepared.chunk_shape, prepared.bin_shape)
+        content = binned_points(*loaded(chosen), prepared.chunk_shape, prepared.bin_shape, prepared.bounds)
         store_content(path, content, "point_cloud", prepared, options, origin)
         step(1)
         return
@@ -105,7 +105,8 @@ def store_lines(
     vertices = lines.vertices
     prepared = prepare(vertices.corners(), options, may_ignore=False, count=vertices.count)
     if vertices.count <= WHOLE:
-        content = polyline_content(*loaded(vertices), lines.lengths, prepared.chunk_shape, lines.objects)
+        shape, corners = prepared.chunk_shape, prepared.bounds
+        content = polyline_content(*loaded(vertices), lines.lengths, shape, lines.objects, corners)
         store_content(path, replace(content, groups=lines.groups), kind, prepared, options, origin)
         step(1)
         return

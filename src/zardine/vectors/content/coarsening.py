@@ -149,7 +149,7 @@ def _means(positions: npt.NDArray[Any], number: Ints, counts: Ints) -> npt.NDArr
 def each_alone(starts: Ints) -> Fragments:
     """A fragment for each row."""
     count = int(starts[-1])
-    return Fragments(starts, np.arange(count + 1), np.arange(count), True)
+    return Fragments.tiling(starts, np.arange(count + 1))
 
 
 __all__ = ["Nesting", "coarsened", "each_alone"]

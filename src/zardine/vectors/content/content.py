@@ -13,10 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.kernel import KERNEL
 from zardine.vectors.content.columns import Column
 from zardine.vectors.format.ragged import row_numbers, starts_of, take_rows
 
 Columns = Mapping[str, Column]
+
+_FEW = 4
+"""A share of all rows that are looked for one by one."""
 
 
 def _no_ints() -> Ints:
@@ -34,6 +38,22 @@ class Fragments:
     rows: Ints
     tile: bool
     """Whether all are ranges that cut every cell in pieces, in order."""
+
+    @classmethod
+    def tiling(cls, before: Ints, starts: Ints) -> Fragments:
+        """Return those that cut cells in pieces, in order; their ``rows`` are counted when somebody asks for them."""
+        made = object.__new__(cls)
+        for name, value in (("before", before), ("starts", starts), ("tile", True)):
+            object.__setattr__(made, name, value)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the ``rows`` that were left out."""
+        if name != "rows":
+            raise AttributeError(name)
+        rows = np.arange(int(self.starts[-1]))
+        object.__setattr__(self, name, rows)
+        return rows
 
     @property
     def count(self) -> int:
@@ -101,6 +121,17 @@ class Content:
     def cell_of_rows(self) -> Ints:
         """For each row the number of its cell."""
         return row_numbers(np.diff(self.row_starts))
+
+    def cells_of(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return the number of the cell of each of ``rows``, of any shape, and its number within that."""
+        is_few = 0 < rows.size < len(self.positions) // _FEW
+        if KERNEL is not None and is_few and rows.min() >= 0:
+            plain = np.ascontiguousarray(self.row_starts, np.int64), np.ascontiguousarray(rows, np.int64)
+            found = KERNEL.find_cells(*plain)
+            cells, local = (np.frombuffer(each, np.int64).reshape(rows.shape) for each in found)
+            return cells, local
+        cells = self.cell_of_rows()[rows]
+        return cells, rows - self.row_starts[cells]
 
     def visible(self) -> npt.NDArray[np.bool_]:
         """Which rows a fragment names; others are none of the level's vertices."""

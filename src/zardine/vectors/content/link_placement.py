@@ -7,15 +7,18 @@ a number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.vectors.format.links import rank_of, sigma_of
-from zardine.vectors.format.ragged import stable_order, starts_of, unique_rows
+from zardine.kernel import KERNEL
+from zardine.vectors.format.links import WORDS_BEFORE, encode_link_cells, rank_of, sigma_of
+from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.format.ragged import find_runs, ranges, stable_order, starts_of, unique_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,12 +28,34 @@ class PlacedLinks:
     offsets: tuple[tuple[int, ...], ...]
     has_order: bool
     """Whether the first column of ``rows`` is the order of the endpoints."""
-    chunks: Ints
-    """Of each link, ascending: ``(M, K)``."""
-    rows: Ints
-    """``(M, L)`` or ``(M, 1 + L)``: row numbers within chunks."""
+    cells: Ints
+    """The chunks that links are filed under, ascending: ``(C, K)``."""
+    starts: Ints
+    """Where the links of each of these begin, and in all."""
     given: Ints
     """The number that each link had among those given."""
+    stored: Pieces
+    """The rows of each cell, as they are stored where all endpoints are of one level."""
+    width: int
+    """Endpoints of a link."""
+
+    @property
+    def is_across(self) -> bool:
+        """Whether endpoints lie in different chunks."""
+        return any(map(any, self.offsets))
+
+    @property
+    def chunks(self) -> Ints:
+        """Return the chunk that each link is filed under, ascending: ``(M, K)``."""
+        return np.repeat(self.cells, np.diff(self.starts), axis=0)
+
+    @property
+    def rows(self) -> Ints:
+        """Return row numbers within chunks: ``(M, L)`` or ``(M, 1 + L)``."""
+        words, columns = np.frombuffer(self.stored.data, "<i8"), self.width + self.has_order
+        heads = WORDS_BEFORE if self.is_across else 0
+        places = ranges(self.stored.starts // 8 + heads, np.diff(self.starts) * columns)
+        return words[places].astype(np.int64, copy=False).reshape(-1, columns)
 
 
 def place_links(chunks: Ints, rows: Ints, *, canonical: bool, anchors: Ints | None = None) -> Iterator[PlacedLinks]:
@@ -48,6 +73,11 @@ def place_in_cells(
 ) -> Iterator[PlacedLinks]:
     """:func:`place_links` of endpoints in the chunks ``keys``, ascending, of the numbers ``cells`` ``(M, L)``."""
     (count, width), rank = cells.shape, keys.shape[1]
+    if KERNEL is not None and anchors is None and count:
+        found = KERNEL.place_links(*(np.ascontiguousarray(each, np.int64) for each in (keys, cells, rows)), canonical)
+        if found is not None:
+            yield from _placed(keys, width, canonical, *(np.frombuffer(each, np.int64) for each in found))
+            return
     order: Ints | None = None
     if canonical and width == 2 and anchors is None:  # endpoints in different chunks come in the order of these
         turned = (cells[:, 0] > cells[:, 1])[:, None]
@@ -61,14 +91,48 @@ def place_in_cells(
     offsets = (keys[cells[:, 1:]] - base[:, None]).reshape(count, (width - 1) * rank)
     distinct, family = unique_rows(offsets)
     by_cell = stable_order(family * len(keys) + cells[:, 0], len(distinct) * len(keys))
-    chunks, rows = keys[cells[by_cell, 0]], rows[by_cell]
+    filed, rows = cells[by_cell, 0], rows[by_cell]
     with_order = rows if order is None else np.concatenate([rank_of(order[by_cell])[:, None], rows], axis=1)
     edges = starts_of(np.bincount(family, minlength=len(distinct))).tolist()
     for which, row in enumerate(distinct.tolist()):
         some = slice(edges[which], edges[which + 1])
         has_order = canonical and any(row)
-        split = tuple(tuple(row[i * rank : (i + 1) * rank]) for i in range(width - 1))
-        yield PlacedLinks(split, has_order, chunks[some], (with_order if has_order else rows)[some], by_cell[some])
+        begins = find_runs(filed[some], np.zeros(1, np.int64))
+        starts = np.append(begins, edges[which + 1] - edges[which])
+        table = (with_order if has_order else rows)[some].astype("<i8", copy=False)
+        stored = encode_link_cells(table, starts, grouped=any(row))
+        own = keys[filed[some][begins]]
+        yield PlacedLinks(_split(row, width, rank), has_order, own, starts, by_cell[some], stored, width)
+
+
+def _placed(
+    keys: Ints,
+    width: int,
+    canonical: bool,
+    offsets: Ints,
+    families: Ints,
+    cells: Ints,
+    starts: Ints,
+    given: Ints,
+    words: Ints,
+    edges: Ints,
+) -> Iterator[PlacedLinks]:
+    """:func:`place_in_cells` of what the kernel found: see ``place_links`` there."""
+    rank = keys.shape[1]
+    data = words.astype("<i8", copy=False).data.cast("B")
+    chunks = keys[cells]
+    for row, (first, last) in zip(
+        offsets.reshape(-1, (width - 1) * rank).tolist(), pairwise(families.tolist()), strict=True
+    ):
+        begin = starts[first : last + 1]
+        stored = Pieces.between(data, edges[first : last + 1] * 8)
+        own = given[begin[0] : begin[-1]]
+        split = _split(row, width, rank)
+        yield PlacedLinks(split, canonical and any(row), chunks[first:last], begin - begin[0], own, stored, width)
+
+
+def _split(offsets: Sequence[int], width: int, rank: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(offsets[i * rank : (i + 1) * rank]) for i in range(width - 1))
 
 
 def restore_order(stored: Ints, has_order: bool) -> Ints:

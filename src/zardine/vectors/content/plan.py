@@ -1,7 +1,7 @@
 """What is to be stored for a level: documents and cells, made of its content. Pure.
 
-Nodes are given in an order in which a reader that sees only some of them is not led astray: what a document refers to
-comes before it.
+Nodes that hold most come first, since they take longest to store: others are planned meanwhile. Nobody reads a level
+before all of its nodes are stored.
 """
 
 from __future__ import annotations
@@ -130,13 +130,6 @@ def families_in(nodes: Sequence[Node]) -> list[str]:
 
 def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[Node]:
     """Every node below a level but that of the level itself; ``always_links``: also where there are none."""
-    vertices, parts = content.vertex_attributes, content.fragment_attributes
-    yield from plan_columns("vertex_attributes", vertices, content.row_starts, content, grid)
-    yield from plan_columns("fragment_attributes", parts, content.fragments.before, content, grid)
-    links = content.links.get(0)
-    if links is not None and (always_links or len(links.endpoints)):
-        yield Node("links", group())
-        yield from plan_links(0, links, content, grid, always_intra=always_links)
     positions = content.positions.astype(content.positions.dtype.newbyteorder("<"), copy=False)
     yield _cells(
         "vertices",
@@ -145,6 +138,9 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
         cut(positions, content.row_starts),
         {"zv_array": "vertices", "dtype": positions.dtype.name, "encoding": "raw"},
     )
+    vertices, parts = content.vertex_attributes, content.fragment_attributes
+    yield from plan_columns("vertex_attributes", vertices, content.row_starts, content, grid)
+    yield from plan_columns("fragment_attributes", parts, content.fragments.before, content, grid)
     fragments = content.fragments
     counts = np.diff(fragments.starts)
     if fragments.tile:
@@ -155,6 +151,10 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
     named = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
     yield _cells("vertex_fragments", grid, content.keys, blobs, named)
     yield from plan_members(content, grid.layout)
+    links = content.links.get(0)
+    if links is not None and (always_links or len(links.endpoints)):
+        yield Node("links", group())
+        yield from plan_links(0, links, content, grid, always_intra=always_links)
 
 
 def plan_members(content: Content, layout: Layout) -> Iterator[Node]:
@@ -191,9 +191,8 @@ def plan_links(
     rank, width = len(grid.origin), links.endpoints.shape[1]
     if placed is None:
         assert content is not None
-        cell = content.cell_of_rows()[links.endpoints]
-        rows = links.endpoints - content.row_starts[cell]
-        placed = list(place_in_cells(content.keys, cell, rows, canonical=not links.directed))
+        cells, rows = content.cells_of(links.endpoints)
+        placed = list(place_in_cells(content.keys, cells, rows, canonical=not links.directed))
     family = f"links/{signed(delta)}"
     count = len(links.endpoints)
     about = {
@@ -210,7 +209,7 @@ def plan_links(
     intra = ((0,) * rank,) * (width - 1)
     if always_intra and all(each.offsets != intra for each in placed):
         none = np.zeros((0, rank), np.int64)
-        nothing = PlacedLinks(intra, False, none, np.zeros((0, width), np.int64), np.zeros(0, np.int64))
+        nothing = PlacedLinks(intra, False, none, starts_of([]), np.zeros(0, np.int64), Pieces.of([]), width)
         placed = [*placed, nothing]
     for name in links.attributes:
         attribute = f"link_attributes/{name}"
@@ -225,7 +224,7 @@ def plan_links(
 
 def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, plain: bool) -> Iterator[Node]:
     segment = segment_of(placed.offsets)
-    cells, starts = _runs(placed.chunks)
+    cells, starts = placed.cells, placed.starts
     offsets = [] if segment == SELF else [list(each) for each in placed.offsets]
     for name, column in links.attributes.items():
         taken = column.take(placed.given)
@@ -233,7 +232,9 @@ def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, p
         about |= {"offsets": offsets, "level_delta": delta, **column.details}
         path = f"link_attributes/{name}/{signed(delta)}/{segment}"
         yield _cells(path, grid, cells, cut(taken.values, starts), about)
-    blobs = encode_link_cells(placed.rows.astype("<i8", copy=False), starts, grouped=not plain)
+    blobs = placed.stored
+    if not plain and not placed.is_across:  # between levels all are grouped
+        blobs = encode_link_cells(placed.rows.astype("<i8", copy=False), starts, grouped=True)
     about = {
         "zv_array": "links",
         "dtype": "int64",
@@ -372,12 +373,3 @@ def as_objects(blobs: Sequence[bytes]) -> npt.NDArray[Any]:
     values = np.empty(len(blobs), object)
     values[:] = blobs
     return values
-
-
-def _runs(chunks: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows of sorted ``chunks``, and where each starts."""
-    if len(chunks) == 0:
-        return chunks, np.zeros(1, np.int64)
-    new = np.flatnonzero((chunks[1:] != chunks[:-1]).any(axis=1)) + 1
-    first = np.concatenate([[0], new])
-    return chunks[first], starts_of(np.diff(np.concatenate([first, [len(chunks)]])))

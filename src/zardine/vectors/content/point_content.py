@@ -15,19 +15,27 @@ from zardine.errors import DataError
 from zardine.vectors.content.arguments import checked_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Columns, Content, Fragments, Groups, Links, Objects
-from zardine.vectors.format.grids import bins_of, bins_per_chunk, distinct_chunks_of
+from zardine.vectors.format.grids import Corners, bins_of, bins_per_chunk, counted_chunks_of, distinct_chunks_of
 from zardine.vectors.format.ragged import rows_at, stable_order, starts_of
 
 
 def binned_points(
-    positions: npt.NDArray[Any], columns: Columns, chunk_shape: Sequence[float], bin_shape: Sequence[float] | None
+    positions: npt.NDArray[Any],
+    columns: Columns,
+    chunk_shape: Sequence[float],
+    bin_shape: Sequence[float] | None,
+    corners: Corners | None = None,
 ) -> Content:
-    """Points without ids: a fragment for each bin of a chunk, rows in the order of bins, then as they were given."""
-    keys, cell = distinct_chunks_of(positions, chunk_shape)
+    """Points without ids: a fragment for each bin of a chunk, rows in the order of bins, then as they were given.
+
+    ``corners``: of a box that holds all positions, if one is known.
+    """
+    keys, number, counts = counted_chunks_of(positions, chunk_shape, corners)
     per_chunk = (1,) * len(chunk_shape) if bin_shape is None else bins_per_chunk(chunk_shape, bin_shape)
     bins = prod(per_chunk)
-    number = cell if bins == 1 else cell * bins + bins_of(positions, keys[cell], chunk_shape, per_chunk)
-    counts = np.bincount(number, minlength=len(keys) * bins).astype(np.int64)
+    if bins > 1:
+        number = number * bins + bins_of(positions, keys[number], chunk_shape, per_chunk)
+        counts = np.bincount(number, minlength=len(keys) * bins)
     order = stable_order(number, len(counts))
     starts = starts_of(counts)
     before = np.arange(len(keys) + 1) * bins
@@ -35,7 +43,7 @@ def binned_points(
         keys,
         starts[::bins] if len(counts) else starts,
         rows_at(positions, order),
-        Fragments(before, starts, np.arange(len(positions)), True),
+        Fragments.tiling(before, starts),
         {name: column.take(order) for name, column in columns.items()},
     )
 
@@ -84,7 +92,7 @@ def by_object(
         keys,
         starts_of(np.bincount(cell, minlength=len(keys))),
         rows_at(positions, order),
-        Fragments(before, starts, np.arange(len(positions)), True),
+        Fragments.tiling(before, starts),
         {name: column.take(order) for name, column in columns.items()},
         objects=Objects(object_ids, manifest, stable_order(rows_of, len(object_ids)), objects.attributes),
     )

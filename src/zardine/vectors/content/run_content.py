@@ -14,8 +14,8 @@ from zardine.errors import DataError
 from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import array_of, checked_mapping, joined_arrays
 from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
-from zardine.vectors.format.grids import distinct_chunks_of
-from zardine.vectors.format.ragged import find_runs, ranges, rows_at, runs_at, stable_order, starts_of
+from zardine.vectors.format.grids import Corners, chunk_runs
+from zardine.vectors.format.ragged import ranges, rows_at, runs_at, stable_order, starts_of
 
 
 def run_content(
@@ -25,33 +25,26 @@ def run_content(
     starts: Ints,
     chunk_shape: Sequence[float],
     objects: Objects,
+    corners: Corners | None = None,
 ) -> tuple[Content, tuple[Ints, Ints]]:
     """Runs of rows, cut at the rows ``edges`` (ascending) and where the chunk changes.
 
     The rows of each object are those from its place in ``starts`` to the next. Of ``objects`` the ids and attributes
-    count. Also gives, of each run in the order in which they are stored, its first row among those given, and how many
-    it has.
+    count. ``corners``: of a box that holds all positions, if one is known. Also gives, of each run in the order in
+    which they are stored, its first row among those given, and how many it has.
     """
-    keys, cell = distinct_chunks_of(positions, chunk_shape)
-    count = len(positions)
-    first = find_runs(cell, edges)
-    lengths = np.diff(np.concatenate([first, [count]]))
-    cells_of, manifests = cell[first], np.searchsorted(first, starts).astype(np.int64, copy=False)
+    first, cells_of, keys, in_cells = chunk_runs(positions, chunk_shape, edges, corners)
+    lengths = np.diff(np.concatenate([first, [len(positions)]]))
+    manifests = np.searchsorted(first, starts).astype(np.int64, copy=False)
     by_cell = stable_order(cells_of, len(keys))
     place = np.empty(len(first), np.int64)
     place[by_cell] = np.arange(len(first))
-    in_cells = np.bincount(cells_of, lengths, minlength=len(keys)).astype(np.int64)  # whole numbers in float64
     first, lengths = first[by_cell], lengths[by_cell]
     content = Content(
         keys,
         starts_of(in_cells),
         runs_at(positions, first, lengths),
-        Fragments(
-            starts_of(np.bincount(cells_of, minlength=len(keys))),
-            starts_of(lengths),
-            np.arange(count),
-            True,
-        ),
+        Fragments.tiling(starts_of(np.bincount(cells_of, minlength=len(keys))), starts_of(lengths)),
         {name: replace(column, values=runs_at(column.values, first, lengths)) for name, column in columns.items()},
         objects=Objects(objects.ids, manifests, place, objects.attributes),
     )
@@ -59,11 +52,19 @@ def run_content(
 
 
 def polyline_content(
-    positions: npt.NDArray[Any], columns: Columns, lengths: Ints, chunk_shape: Sequence[float], objects: Objects
+    positions: npt.NDArray[Any],
+    columns: Columns,
+    lengths: Ints,
+    chunk_shape: Sequence[float],
+    objects: Objects,
+    corners: Corners | None = None,
 ) -> Content:
-    """Lines of ``lengths`` vertices; where a line goes on in another chunk, a link says so."""
+    """Lines of ``lengths`` vertices; where a line goes on in another chunk, a link says so.
+
+    ``corners``: of a box that holds all positions, if one is known.
+    """
     edges = starts_of(lengths)
-    content, _ = run_content(positions, columns, edges[:-1][lengths > 0], edges, chunk_shape, objects)
+    content, _ = run_content(positions, columns, edges[:-1][lengths > 0], edges, chunk_shape, objects, corners)
     assert content.objects is not None
     fragments, starts = content.objects.fragments, content.fragments.starts
     goes_on = np.ones(len(fragments), np.bool_)

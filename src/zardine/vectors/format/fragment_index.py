@@ -68,10 +68,14 @@ def encode_indexes(fragments_before: Ints, counts: Ints, rows: Ints) -> list[byt
 
 def encode_tiles(fragments_before: Ints, counts: Ints) -> Pieces:
     """:func:`encode_indexes` where the fragments of each cell are its rows from the first on, ``counts[f]`` of them."""
-    numbers, starts = np.diff(fragments_before), starts_of(counts)
-    first = starts[:-1] - np.repeat(starts[fragments_before[:-1]], numbers)
+    numbers = np.diff(fragments_before)
     bitmaps = (numbers + 63) // 64 * 2
     at = starts_of(4 + bitmaps + np.where(numbers > 0, 4 * numbers + 1, 0))
+    if KERNEL is not None:
+        plain = (np.ascontiguousarray(each, np.int64) for each in (fragments_before, counts))
+        return Pieces.between(KERNEL.encode_tiles(*plain), 4 * at)
+    starts = starts_of(counts)
+    first = starts[:-1] - np.repeat(starts[fragments_before[:-1]], numbers)
     words = np.zeros(int(at[-1]), "<u4")
     words[at[:-1]], words[at[:-1] + 1] = _MAGIC, _VERSION
     words[at[:-1] + 2] = words[at[:-1] + 3] = numbers

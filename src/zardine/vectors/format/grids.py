@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,9 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.kernel import KERNEL
 from zardine.settings import thread_count
-from zardine.vectors.format.ragged import bounds_of, unique_numbers, unique_rows
+from zardine.vectors.format.ragged import bounds_of, find_runs, unique_numbers, unique_rows
+
+Corners: TypeAlias = tuple[Sequence[float], Sequence[float]]
 
 MOST_COORDINATE = 2**53
 """Of a chunk, along each axis."""
@@ -47,22 +49,31 @@ def distinct_chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]
 
     Raises as :func:`chunks_of`.
     """
+    return counted_chunks_of(positions, chunk_shape)[:2]
+
+
+def counted_chunks_of(
+    positions: npt.NDArray[Any], chunk_shape: Sequence[float], corners: Corners | None = None
+) -> tuple[Ints, Ints, Ints]:
+    """:func:`distinct_chunks_of`, and how many positions are in each chunk.
+
+    ``corners``: of a box that holds all positions, if one is known. Raises as :func:`chunks_of`.
+    """
     if len(positions) == 0:
-        return unique_rows(chunks_of(positions, chunk_shape))
-    lowest, highest = bounds_of(positions)
-    first, last = (np.floor(np.divide(each, chunk_shape, dtype=np.float64)) for each in (lowest, highest))
-    _check_distance(float(np.maximum(-first, last).max()), chunk_shape)
-    low = first.astype(np.int64)
-    widths = (last.astype(np.int64) - low + 1).tolist()
-    cells = prod(widths)
+        return *unique_rows(chunks_of(positions, chunk_shape)), np.zeros(0, np.int64)
+    first, widths = _grid_around(positions, chunk_shape, corners)
+    low, cells = first.astype(np.int64), prod(widths)
     if cells > MOST_COORDINATE:
-        return unique_rows(chunks_of(positions, chunk_shape))
-    if KERNEL is not None and len(positions) >= _MANY and cells <= 4 * len(positions) and _is_plain(positions):
-        grid = [float(each) for each in chunk_shape], first.tolist(), widths
+        keys, numbers = unique_rows(chunks_of(positions, chunk_shape))
+        return keys, numbers, np.bincount(numbers, minlength=len(keys))
+    if _is_for_kernel(positions, cells):
+        assert KERNEL is not None
         plain = positions.reshape(-1).view(np.uint8)
-        parts = KERNEL.number_cells(plain, positions.itemsize == 8, grid, thread_count())
-        numbers, found, _ = (np.frombuffer(each, np.int64) for each in parts)
-        return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers
+        parts = KERNEL.number_cells(
+            plain, positions.itemsize == 8, _for_kernel(first, widths, chunk_shape), thread_count()
+        )
+        numbers, found, counts = (np.frombuffer(each, np.int64) for each in parts)
+        return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers, counts
     numbers = np.empty(len(positions), np.int64)
     for start in range(0, len(positions), _AT_ONCE):  # that stay in the cache of a processor
         part = positions[start : start + _AT_ONCE]
@@ -75,7 +86,56 @@ def distinct_chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]
             line += column
         numbers[start : start + _AT_ONCE] = line
     found, numbers = unique_numbers(numbers, cells)
-    return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers
+    counts = np.bincount(numbers, minlength=len(found))
+    return np.stack(np.unravel_index(found, widths), axis=1) + low, numbers, counts
+
+
+def chunk_runs(
+    positions: npt.NDArray[Any], chunk_shape: Sequence[float], edges: Ints, corners: Corners | None = None
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Where runs of positions begin that are in one chunk, cut at the rows ``edges`` (ascending), and in which chunk.
+
+    That is the first row of each run, the number of its chunk, the chunks in ascending order, and how many positions
+    are in each of these. ``corners``: of a box that holds all positions, if one is known. Raises as :func:`chunks_of`.
+    """
+    if len(positions):
+        first, widths = _grid_around(positions, chunk_shape, corners)
+        if _is_for_kernel(positions, prod(widths)):
+            assert KERNEL is not None
+            grid, plain = _for_kernel(first, widths, chunk_shape), positions.reshape(-1).view(np.uint8)
+            cuts = np.ascontiguousarray(edges, np.int64)
+            parts = KERNEL.find_cell_runs(plain, positions.itemsize == 8, grid, cuts, thread_count())
+            runs, cells, found, counts = (np.frombuffer(each, np.int64) for each in parts)
+            return runs, cells, np.stack(np.unravel_index(found, widths), axis=1) + first.astype(np.int64), counts
+    keys, numbers, counts = counted_chunks_of(positions, chunk_shape, corners)
+    runs = find_runs(numbers, edges)
+    return runs, numbers[runs], keys, counts
+
+
+def _grid_around(
+    positions: npt.NDArray[Any], chunk_shape: Sequence[float], corners: Corners | None
+) -> tuple[npt.NDArray[np.float64], list[int]]:
+    """The first chunk that any position can be in, and how many there are from there, along each axis.
+
+    Raises as :func:`chunks_of`.
+    """
+    lowest, highest = bounds_of(positions) if corners is None else corners
+    first, last = (np.floor(np.divide(each, chunk_shape, dtype=np.float64)) for each in (lowest, highest))
+    _check_distance(float(np.maximum(-first, last).max()), chunk_shape)
+    widths: list[int] = (last.astype(np.int64) - first.astype(np.int64) + 1).tolist()
+    if corners is not None and prod(widths) > 4 * len(positions):  # a box that is much too large
+        return _grid_around(positions, chunk_shape, None)
+    return first, widths
+
+
+def _is_for_kernel(positions: npt.NDArray[Any], cells: int) -> bool:
+    is_worth_it = len(positions) >= _MANY and cells <= min(4 * len(positions), MOST_COORDINATE)
+    return KERNEL is not None and is_worth_it and _is_plain(positions)
+
+
+def _for_kernel(first: npt.NDArray[np.float64], widths: Sequence[int], chunk_shape: Sequence[float]) -> Any:
+    """A grid as the kernel takes it."""
+    return [float(each) for each in chunk_shape], first.tolist(), widths
 
 
 def _is_plain(positions: npt.NDArray[Any]) -> bool:

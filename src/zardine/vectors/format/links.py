@@ -62,6 +62,8 @@ def parse_segment(text: str, rank: int) -> tuple[tuple[int, ...], ...]:
 
 
 _ONE_GROUP = np.array([1, 0], "<i8").tobytes()
+WORDS_BEFORE = len(_ONE_GROUP) // 8
+"""Integers in front of the rows of a cell that is one group."""
 
 
 def encode_links(rows: npt.NDArray[Any], *, grouped: bool) -> bytes:

@@ -35,6 +35,11 @@ class Pieces(Sequence[bytes]):
         return cls(data, edges[:-1], np.diff(edges))
 
     @property
+    def parts(self) -> tuple[BytesLike, Ints, Ints]:
+        """Data, starts and lengths, for the kernel."""
+        return self.data, self.starts, self.lengths
+
+    @property
     def filled(self) -> npt.NDArray[np.bool_]:
         """Which pieces are not empty."""
         return self.lengths > 0

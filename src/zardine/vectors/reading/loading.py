@@ -170,7 +170,7 @@ def _row_counts(cells: Cells, size: int, keys: Ints, array: CellArray) -> Ints:
 
 def _one_each(starts: Ints) -> Fragments:
     """One fragment for each cell."""
-    return Fragments(np.arange(len(starts)), starts, np.arange(int(starts[-1])), True)
+    return Fragments.tiling(np.arange(len(starts)), starts)
 
 
 def _indexes_of(index: CellArray | None, keys: Ints, ahead: tuple[CellArray, Cells] | None) -> Cells:

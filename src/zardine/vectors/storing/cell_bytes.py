@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeGuard
 
 import numpy as np
@@ -22,7 +23,7 @@ from zardine.buffers import BytesLike, Ints
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import find_chunks, read_chunk_object, read_index
-from zardine.engine.read_elements import decode_element, element_chain, sums_of
+from zardine.engine.read_elements import decode_element
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
 from zardine.indexing.plan import plan_grid
@@ -38,15 +39,12 @@ from zardine.stores.local.many_files import make_files, read_files
 from zardine.stores.local.store import LocalStore
 from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import starts_of, unique_rows
+from zardine.vectors.storing.cell_files import form_of_cells, make_cells, new_cells
 
 _FRAME = struct.Struct("<II")
 
 _PACKED_AT_ONCE = 32 * 2**20
 """Bytes of cells, about, whose objects are made together, and may be in memory."""
-
-_FILES_AT_ONCE = 4096
-_FOLDERS_AT_ONCE = 32
-"""That are open together."""
 
 _SEVERAL = 8
 """Files that are read together sooner than one by one."""
@@ -66,14 +64,18 @@ def encode_cells(array: Array, cells: Iterable[bytes]) -> list[BytesLike]:
 
 def write_cells(array: Array, cells: Ints, values: Pieces) -> None:
     """Store cells ``(C, K)``, none of them empty, as :func:`write_encoded` does."""
+    handle = array._handle
+    if len(values) and can_make_cells(handle.store):
+        new = new_cells("", handle.layout, cells, values)
+        if new is not None:
+            make_cells(handle.store, handle.path, [new])
+            return
     packing = _Packing.of(array, cells, values) if len(values) else None
     if packing is None:
         write_encoded(array, cells, encode_cells(array, values))
         return
-    store = array._handle.store
-    for some in packing.portions(array):
-        if not can_write_files(store) or not make_packed(store, packing, some):
-            _write(array, packing.packed(some), len(some))
+    for some in packing.portions():
+        _write(array, packing.packed(some), len(some))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +84,6 @@ class _Packing:
 
     objects: Ints
     """Grid coordinates: ``(N, K)``."""
-    keys: list[str]
     cells: Pieces
     """Object by object, by the rows of its index."""
     sums: int
@@ -97,34 +98,23 @@ class _Packing:
     @classmethod
     def of(cls, array: Array, cells: Ints, values: Pieces) -> _Packing | None:
         """Return how the kernel makes the objects of an array; ``None`` where it does not."""
-        layout, shape = array._handle.layout, array.shards
-        chain = element_chain(layout)
-        sums = None if chain is None else sums_of(chain)
-        if KERNEL is None or sums is None:
+        form = form_of_cells(array._handle.layout)
+        if form is None:
             return None
-        if shape is None:
-            edges = np.arange(len(cells) + 1)
-            keys = [array._handle.key(tuple(cell)) for cell in cells.tolist()]
-            return cls(cells, keys, values, sums, edges, None, (0, False, False))
-        uniform = layout.uniform_shard
-        if uniform is None or not uniform.has_words:
-            return None
-        shards, order, bounds, rows = by_shard(cells, uniform)
-        keys = [array._handle.key(tuple(shard)) for shard in shards.tolist()]
-        form = uniform.count, uniform.index_at_start, uniform.has_checksum
-        return cls(shards, keys, values.take(order), sums, bounds, rows, form)
+        sums, shard = form
+        if shard is None:
+            return cls(cells, values, sums, np.arange(len(cells) + 1), None, (0, False, False))
+        shards, order, bounds, rows = by_shard(cells, shard)
+        return cls(
+            shards, values.take(order), sums, bounds, rows, (shard.count, shard.index_at_start, shard.has_checksum)
+        )
 
-    def portions(self, array: Array) -> Iterator[range]:
+    def portions(self) -> Iterator[range]:
         """Yield runs of objects that are made together."""
-        before = starts_of(self.cells.lengths)[self.bounds[:-1]] // _PACKED_AT_ONCE
-        start, folders = 0, set[str]()
-        for number, key in enumerate(self.keys):
-            folders.add(key.rpartition("/")[0])
-            full = number - start == _FILES_AT_ONCE or len(folders) > _FOLDERS_AT_ONCE
-            if number > start and (full or before[number] > before[start]):
-                yield range(start, number)
-                start, folders = number, {key.rpartition("/")[0]}
-        yield range(start, len(self.keys))
+        portion = starts_of(self.cells.lengths)[self.bounds[:-1]] // _PACKED_AT_ONCE
+        edges = np.flatnonzero(np.diff(portion)) + 1
+        for start, stop in pairwise([0, *edges.tolist(), len(portion)]):
+            yield range(start, stop)
 
     def elements(self, some: range) -> tuple[BytesLike, Ints, Ints]:
         """Return the cells of some objects."""
@@ -160,38 +150,25 @@ def by_shard(cells: Ints, shard: ShardLayout) -> tuple[Ints, Ints, Ints, Ints]:
     return shards, order, np.searchsorted(number[order], np.arange(len(shards) + 1)), rows[order]
 
 
-def make_packed(store: Store, packing: _Packing, some: range) -> bool:
-    """Make the files of some objects, under keys that nothing is stored under; false where that takes more than this.
-
-    Raises :class:`~zardine.errors.StoreError`.
-    """
-    assert KERNEL is not None
-    keys = packing.keys[some.start : some.stop]
-    with store.new_files(keys) as files:
-        if files is None:
-            return False
-        shards = packing.table(some)
-        for number, code in KERNEL.make_element_files(
-            files, packing.elements(some), packing.sums, shards, thread_count()
-        ):
-            raise StoreError(f"cannot write to {store}: {OSError(code, os.strerror(code), keys[number])}")
-    return True
-
-
 def write_pieces(array: Array, rows: Pieces) -> None:
     """Store the rows of a table of byte strings that no document names yet, whose fill value is the empty one."""
+    for number, data in pieces_in_chunks(array, rows):
+        _write(array, [((number,), data)], 1)
+
+
+def pieces_in_chunks(array: Array, rows: Pieces) -> Iterator[tuple[int, BytesLike]]:
+    """Yield the number and the stored form of each chunk of such a table in which any row is not empty."""
     assert KERNEL is not None
-    handle, step = array._handle, array.chunks[0]
-    compressors = handle.layout.chain(array.chunks).compressors
+    step = array.chunks[0]
+    compressors = array._handle.layout.chain(array.chunks).compressors
     for number, start in enumerate(range(0, len(rows), step)):
         some = rows.take(np.arange(start, min(len(rows), start + step)))
-        if not some.filled.any():
-            continue
-        joined = KERNEL.join_pieces((some.data, some.starts, some.lengths))
-        data: BytesLike = step.to_bytes(4, "little") + joined + bytes(4 * (step - len(some)))
-        for codec in compressors:
-            data = codec.encode(data)
-        _write(array, [((number,), data)], 1)
+        if some.filled.any():
+            joined = KERNEL.join_pieces(some.parts)
+            data: BytesLike = step.to_bytes(4, "little") + joined + bytes(4 * (step - len(some)))
+            for codec in compressors:
+                data = codec.encode(data)
+            yield number, data
 
 
 def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> None:
@@ -395,6 +372,11 @@ def objects_off_grid(array: Array) -> Iterator[str]:
 def can_write_files(store: Store) -> bool:
     """Whether values of ``store`` are plain files in a local directory, and need not be on the disk at once."""
     return _has_plain_files(store) and not store.durable and not store.read_only
+
+
+def can_make_cells(store: Store) -> bool:
+    """Whether the kernel makes files of new cells in ``store``."""
+    return KERNEL is not None and can_write_files(store)
 
 
 def _has_plain_files(store: Store) -> TypeGuard[LocalStore]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from zardine.cache import Cache
 from zardine.chunk_keys import DefaultChunkKeyEncoding
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.workers import for_each
 from zardine.hierarchy.find import document_key, names_of
 from zardine.kernel import KERNEL
@@ -21,22 +24,40 @@ from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node, as_objects
 from zardine.vectors.format.cell_documents import origin_of
 from zardine.vectors.format.pieces import Pieces
-from zardine.vectors.storing.cell_bytes import can_write_files, write_cells, write_encoded, write_pieces
+from zardine.vectors.storing.cell_bytes import (
+    can_make_cells,
+    can_write_files,
+    write_cells,
+    write_encoded,
+    write_pieces,
+)
+from zardine.vectors.storing.cell_files import CellFiles, NewCells, new_cells, put_documents
 from zardine.vectors.storing.cells import child
 
 USUAL, OTHER = "/", "."
 """Separators in the keys of objects. The other one serves to write an array anew beside the one that is stored."""
+
+_OF_A_LAYOUT = ("shape", "chunk_grid", "chunk_key_encoding", "codecs", "data_type", "fill", "storage_transformers")
+"""What the layout of an array of cells comes from; the very same objects where only attributes differ."""
+_OF_ONE = 16 * 2**10
+"""Bytes that a layout takes, about."""
 
 _CHUNKS_AT_ONCE = 16
 """Of a table of bytes whose values are in a file."""
 
 
 _AT_A_TIME = 2
-"""Nodes in a local folder: while one is written, and the kernel works, the next one is planned."""
+"""Nodes in a local folder: while one is written, the next one is planned."""
+
+_WAITING = 4096
+"""Documents, at most, and cells that they may list: what they are made of is in memory until they are stored."""
+_LISTED = 2**20
 
 
 def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
     """Store new nodes below ``path``, each with what it holds, and return them. No document names any of them yet."""
+    if can_make_cells(store):
+        return _write_together(store, path, nodes)
     made: list[Node] = []
 
     def noted() -> Iterator[Node]:
@@ -52,6 +73,60 @@ def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
     threads = min(_AT_A_TIME, thread_count()) if can_write_files(store) else 1
     for_each(write, noted(), _AT_A_TIME, threads)
     return made
+
+
+def _write_together(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
+    """:func:`write_nodes` where the kernel makes the files: of many nodes at once, and then their documents."""
+    made: list[Node] = []
+    waiting: list[Node] = []
+    listed = 0
+    with CellFiles(store, path) as files:
+        for node in nodes:
+            made.append(node)
+            waiting.append(node)
+            listed += 0 if node.chunks is None else len(node.chunks)
+            new = _for_kernel(store, path, node)
+            if new is not None:
+                files.add(new)
+            elif isinstance(node.metadata, ArrayMetadata):
+                files.call(partial(write_values, store, child(path, node.path), node, node.metadata))
+            if len(waiting) == _WAITING or listed > _LISTED:
+                _put_documents(store, path, waiting, files)
+                waiting, listed = [], 0
+        _put_documents(store, path, waiting, files)
+    return made
+
+
+def _put_documents(store: Store, path: str, nodes: Sequence[Node], files: CellFiles) -> None:
+    """Store the documents of nodes, when all that these hold is stored."""
+    files.start()  # while documents are made
+    found = [(document_key(child(path, node.path), node.metadata), document_of(node.metadata)) for node in nodes]
+    files.finish()
+    put_documents(store, found)
+
+
+def _for_kernel(store: Store, path: str, node: Node) -> NewCells | None:
+    """What a new node holds, for the kernel; ``None`` where it does not make the files of that, or there is nothing."""
+    metadata = node.metadata
+    if not isinstance(metadata, ArrayMetadata) or node.encoded:
+        return None
+    if node.chunks is not None and len(node.chunks):
+        origin = origin_of(metadata.attributes, len(metadata.shape))
+        return new_cells(node.path, _layout_of(metadata), node.chunks - np.asarray(origin), Pieces.of(node.cells))
+    return None
+
+
+_layouts: Cache[int, tuple[ArrayMetadata, ArrayLayout]] = Cache(2**20)
+"""Layouts of arrays of cells, by the identity of their codecs: those of a level differ in nothing but attributes."""
+
+
+def _layout_of(metadata: ArrayMetadata) -> ArrayLayout:
+    known = _layouts.get(id(metadata.codecs))
+    if known is not None and all(getattr(known[0], name) is getattr(metadata, name) for name in _OF_A_LAYOUT):
+        return known[1]
+    layout = prepare_layout(metadata)
+    _layouts.put(id(metadata.codecs), (metadata, layout), _OF_ONE)
+    return layout
 
 
 def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) -> None:
@@ -81,9 +156,14 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
 
 def write_document(store: Store, path: str, metadata: NodeMetadata) -> None:
     """Store a node's document, in the place of what is there."""
+    store.set(document_key(path, metadata), document_of(metadata))
+
+
+def document_of(metadata: NodeMetadata) -> bytes:
+    """Return the bytes of a node's document."""
     document = to_documents(metadata)[names_of(metadata)[0]]
     assert document is not None
-    store.set(document_key(path, metadata), document)
+    return document
 
 
 def with_separator(metadata: ArrayMetadata, separator: Any) -> ArrayMetadata:

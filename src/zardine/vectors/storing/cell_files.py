@@ -1,0 +1,197 @@
+"""New cells in local folders, which the kernel makes files of: those of many arrays by one call.
+
+Cells that no document names cannot be read by anybody, and what a killed writer leaves of them is erased before the
+next one begins: so files are made in place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
+from types import TracebackType
+from typing import Self, TypeAlias
+
+import numpy as np
+
+from zardine.buffers import BytesLike, Ints
+from zardine.engine.layout import ArrayLayout
+from zardine.engine.read_elements import element_chain, sums_of
+from zardine.engine.workers import in_background
+from zardine.errors import StoreError
+from zardine.kernel import KERNEL
+from zardine.settings import thread_count
+from zardine.sharding.layout import ShardLayout
+from zardine.stores.base import Store
+from zardine.stores.local.base_directory import BaseDirectory
+from zardine.stores.local.many_files import make_cell_files
+from zardine.stores.local.store import LocalStore
+from zardine.vectors.format.pieces import Pieces
+
+_Shards: TypeAlias = tuple[Sequence[int], Sequence[int], int, bool, bool]
+NewCells: TypeAlias = tuple[bytes, Ints, tuple[BytesLike, Ints, Ints], int | None, _Shards | None]
+"""The new cells of an array, as ``make_cell_files`` of the kernel takes them."""
+
+_AT_ONCE = 2**20
+"""Bytes of cells that are worth a call while more is planned."""
+
+_UNDER_WAY = 4
+"""Calls that wait, while more is planned."""
+
+_DOCUMENTS_AT_ONCE = 32
+"""Whose directories are open together."""
+
+
+def form_of_cells(layout: ArrayLayout) -> tuple[int, ShardLayout | None] | None:
+    """Return how many checksums cells have that the kernel makes objects of, and their shards, if there are such.
+
+    ``None`` for an array whose objects it does not make.
+    """
+    chain = element_chain(layout)
+    sums = None if chain is None else sums_of(chain)
+    if KERNEL is None or sums is None:
+        return None
+    if layout.sharding is None:
+        return sums, None
+    shard = layout.uniform_shard
+    return None if shard is None or not shard.has_words else (sums, shard)
+
+
+def new_cells(path: str, layout: ArrayLayout, cells: Ints, values: Pieces) -> NewCells | None:
+    """Return cells ``(C, K)`` of an array at ``path`` for the kernel; ``None`` where it does not make their objects."""
+    form = form_of_cells(layout)
+    if form is None or layout.key_form is None:
+        return None
+    sums, shard = form
+    shards = None
+    if shard is not None:
+        shards = shard.grid, shard.strides, shard.count, shard.index_at_start, shard.has_checksum
+    return _named(path, layout.key_form), np.ascontiguousarray(cells, np.int64), values.parts, sums, shards
+
+
+def new_objects(path: str, form: str, coordinates: Ints, values: Pieces) -> NewCells:
+    """Return objects of an array whose keys have this ``form``, as they are to be stored, for the kernel."""
+    return _named(path, form), np.ascontiguousarray(coordinates, np.int64), values.parts, None, None
+
+
+def _named(path: str, form: str) -> bytes:
+    return os.fsencode(f"{path.replace('%', '%%')}/{form}" if path else form)
+
+
+def make_cells(store: Store, path: str, arrays: Sequence[NewCells], threads: int | None = None) -> None:
+    """Make the files of new cells below ``path`` of a local store. Raises :class:`~zardine.errors.StoreError`.
+
+    ``threads``: how many at most; without, as many as the settings say.
+    """
+    assert isinstance(store, LocalStore)
+    most = thread_count() if threads is None else threads
+    try:
+        for key, code in make_cell_files(BaseDirectory(str(store.root)), path, arrays, most):
+            raise OSError(code, os.strerror(code), key)
+    except OSError as error:
+        raise StoreError(f"cannot write to {store}: {error}") from error
+
+
+class CellFiles:
+    """Makes the files of new cells below ``path`` of a local store, in other threads while the caller plans more.
+
+    To be entered; when it is left, no file is being made any more. Methods raise what went wrong so far, such as
+    :class:`~zardine.errors.StoreError`.
+    """
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store, self._path = store, path
+        self._waiting: list[NewCells] = []
+        self._size = 0
+        self._lock = Lock()
+        self._work: deque[Callable[[], None]] = deque()
+        self._workers = 0
+        self._ends: list[Callable[[], None]] = []
+        self._errors: list[BaseException] = []
+
+    def add(self, cells: NewCells) -> None:
+        """Have more files made; what they hold stays as it is until all are."""
+        self._waiting.append(cells)
+        self._size += int(cells[2][2].sum())
+        if self._size >= _AT_ONCE:
+            self.start()
+
+    def start(self) -> None:
+        """Have those made now that wait for more: by all threads but the one that plans."""
+        some, self._waiting, self._size = self._waiting, [], 0
+        if some:
+            self.call(partial(make_cells, self._store, self._path, some, max(1, thread_count() - 1)))
+
+    def call(self, work: Callable[[], None]) -> None:
+        """Have something else done meanwhile; here, if there is much to do already."""
+        with self._lock:
+            self._work.append(work)
+            is_new = self._workers < min(len(self._work), thread_count() - 1)
+            self._workers += is_new
+        if is_new:
+            self._ends.append(in_background(self._run, True))
+        if not self._workers or len(self._work) > _UNDER_WAY:
+            self._do_one()
+        self._raise()
+
+    def finish(self) -> None:
+        """Return when all is done."""
+        some, self._waiting, self._size = self._waiting, [], 0
+        if some:
+            self.call(partial(make_cells, self._store, self._path, some))
+        while self._do_one():
+            pass
+        self._wait()
+        self._raise()
+
+    def _run(self, ends: bool) -> None:
+        while self._do_one(ends=ends):
+            pass
+
+    def _do_one(self, *, ends: bool = False) -> bool:
+        """Do what waits longest; whether there was anything, and all went well so far. If not, a worker ``ends``."""
+        with self._lock:
+            work = self._work.popleft() if self._work and not self._errors else None
+            if work is None:
+                self._workers -= ends
+                return False
+        try:
+            work()
+        except BaseException as error:
+            self._errors.append(error)
+        return True
+
+    def _wait(self) -> None:
+        while self._ends:  # also those that were waited for when Ctrl-C came
+            self._ends[-1]()
+            self._ends.pop()
+
+    def _raise(self) -> None:
+        if self._errors:
+            raise self._errors[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._work.clear()
+        self._wait()
+
+
+def put_documents(store: Store, documents: Sequence[tuple[str, bytes]]) -> None:
+    """Store documents under these keys, one after the other, each in the place of what is there."""
+    assert KERNEL is not None
+    for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
+        some = documents[start : start + _DOCUMENTS_AT_ONCE]
+        with store.new_files([key for key, _ in some]) as files:
+            left = range(len(some)) if files is None else KERNEL.put_files(files, [document for _, document in some])
+        for number in left:
+            store.set(*some[number])
+
+
+__all__ = ["CellFiles", "NewCells", "form_of_cells", "make_cells", "new_cells", "new_objects", "put_documents"]

@@ -1,0 +1,66 @@
+"""Files that are made in other threads while more is planned: in what order, and what an error does."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from zardine.errors import StoreError
+from zardine.settings import config
+from zardine.storage import LocalStore
+from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.storing.cell_files import CellFiles, new_objects, put_documents
+
+pytest.importorskip("zardine._kernel")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_all_is_done_when_it_is_finished(threads: int, tmp_path: Path) -> None:
+    done: list[int] = []
+    with config.set({"threads": threads}), CellFiles(LocalStore(tmp_path), "level") as files:
+        for number in range(20):
+            files.add(new_objects(f"a{number}", "%d", np.arange(3)[:, None], Pieces.of([b"x" * 2**19] * 3)))
+            files.call(lambda number=number: done.append(number))  # type: ignore[misc]
+        files.finish()
+        assert sorted(done) == list(range(20))
+        assert all((tmp_path / "level" / f"a{n}" / "2").stat().st_size == 2**19 for n in range(20))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_after_an_error_nothing_new_is_begun(threads: int, tmp_path: Path) -> None:
+    begun, gate = [], threading.Event()
+
+    def fail() -> None:
+        gate.set()
+        raise StoreError("no room")
+
+    def write() -> None:
+        with CellFiles(LocalStore(tmp_path), "") as files:
+            files.call(fail)
+            gate.wait(10)
+            for _ in range(100):
+                files.call(lambda: begun.append(1))
+            files.finish()
+
+    with config.set({"threads": threads}), pytest.raises(StoreError, match="no room"):
+        write()
+    assert len(begun) < 100
+
+
+def test_what_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a file")
+    with CellFiles(LocalStore(tmp_path), "") as files:
+        files.add(new_objects("a", "%d", np.zeros((1, 1), np.int64), Pieces.of([b"x"])))
+        with pytest.raises(StoreError, match=r"cannot write to .*a/0"):
+            files.finish()
+
+
+def test_documents_that_the_kernel_leaves_are_stored(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    documents = [(f"{folder}/{number}", b"{}") for folder in ("link", "plain") for number in range(40)]
+    put_documents(LocalStore(tmp_path), documents)
+    assert len(list((tmp_path / "real").iterdir())) == len(list((tmp_path / "plain").iterdir())) == 40
