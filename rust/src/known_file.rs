@@ -20,13 +20,14 @@ pub struct Identity {
 }
 
 impl Identity {
-    fn of(status: &libc::stat) -> Self {
+    #[allow(clippy::unnecessary_cast)] // the types differ between systems
+    pub fn of(status: &libc::stat) -> Self {
         Identity {
-            inode: status.st_ino,
-            device: status.st_dev,
+            inode: status.st_ino as u64,
+            device: status.st_dev as u64,
             size: status.st_size as u64,
-            modified: nanoseconds(status.st_mtime, status.st_mtime_nsec),
-            changed: nanoseconds(status.st_ctime, status.st_ctime_nsec),
+            modified: nanoseconds(status.st_mtime as i64, status.st_mtime_nsec as i64),
+            changed: nanoseconds(status.st_ctime as i64, status.st_ctime_nsec as i64),
         }
     }
 

@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::SystemTime;
 
+use crate::known_file::Identity;
 use crate::strided_memory::SharedBytes;
 
 const EDIT: i32 = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -171,12 +172,7 @@ impl NewFile {
 
     /// Whether the name means the old file still, and no program that takes no locks has changed it.
     fn means(&self, old: &OldFile) -> io::Result<bool> {
-        let (now, then) = (self.look()?, &old.status);
-        #[allow(clippy::unnecessary_cast)] // the types differ between systems
-        let times = [now.st_mtime as i64, now.st_mtime_nsec as i64, now.st_ctime as i64, now.st_ctime_nsec as i64];
-        Ok(identity(&now) == (then.dev(), then.ino())
-            && now.st_size as u64 == then.size()
-            && times == [then.mtime(), then.mtime_nsec(), then.ctime(), then.ctime_nsec()])
+        Ok(Identity::of(&self.look()?) == Identity::from(&old.status))
     }
 
     /// Make the file of `content`, one piece after the other; whether that was done. If not, all is as before.

@@ -246,8 +246,10 @@ impl Pool {
 
 impl Worker {
     fn give(&self, order: Order) {
-        *lock(&self.order) = Some(order);
+        let mut place = lock(&self.order);
+        *place = Some(order);
         self.is_told.store(true, Ordering::Release);
+        drop(place);
         self.given.notify_one();
     }
 }

@@ -59,7 +59,10 @@ impl StoredFiles {
 pub fn read_whole(path: &CStr, below: Option<&[u8]>, most: u64) -> io::Result<Option<(Option<Vec<u8>>, Metadata)>> {
     let opened = match below {
         Some(below) => open_below(path, below, 0),
-        None => open(path, FLAGS | libc::O_NOFOLLOW).map(Some),
+        None => open(path, FLAGS | libc::O_NOFOLLOW).map(Some).map_err(|error| match is_missing(&error) {
+            true if leads_nowhere(path) => io::ErrorKind::InvalidInput.into(),
+            _ => error,
+        }),
     };
     let mut file = match opened {
         Ok(Some(file)) => file,

@@ -30,6 +30,8 @@ pub struct Batches {
     sharing: usize,
     /// So many threads work in the process, besides those that call: more are not made.
     most: usize,
+    /// Whether threads that are awake might be told of it.
+    is_worth_telling: bool,
     crew: Option<Arc<Crew>>,
 }
 
@@ -57,7 +59,7 @@ impl Batches {
             }
         }
         let threads = sharing.min(bounds.len() - 1).max(1);
-        Batches { bounds, threads, sharing, most, crew: None }
+        Batches { bounds, threads, sharing, most, is_worth_telling: total > AWAKE_BYTES, crew: None }
     }
 
     /// A part of a call that is given so many threads.
@@ -120,17 +122,20 @@ impl Batches {
             states.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(state);
         };
         pool::together(self.threads - 1, self.most.saturating_sub(1), &one);
-        LAST.set(Some(Instant::now()));
+        if self.is_worth_telling {
+            LAST.set(Some(Instant::now()));
+        }
         states.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 thread_local! {
-    /// When this thread's last call ended.
+    /// When this thread's last call ended that was worth telling others of.
     static LAST: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Whether the calls of this thread follow each other so fast that others are still looking for work after the last one.
+/// Whether such calls of this thread follow each other so fast that others are still looking for work after the last one, or
+/// will be after this one.
 fn was_just_here() -> bool {
     LAST.get().is_some_and(|end| end.elapsed() < pool::LOOKING)
 }

@@ -44,7 +44,11 @@ class _Kind(type):
 
         Raises ``DataTypeValidationError`` (a ``ValueError``) if it is of another kind, or none at all.
         """
-        return cls._of_this_kind(parse_dtype(data, zarr_format=zarr_format), data)
+        try:
+            found = parse_dtype(data, zarr_format=zarr_format)
+        except TypeError as error:
+            raise MetadataError(f"{data!r} is no {cls.__name__}", [Problem("data_type", str(error))]) from None
+        return cls._of_this_kind(found, data)
 
     def _of_this_kind(cls, found: DataType, given: object) -> DataType:
         if isinstance(found, cls):
@@ -228,6 +232,8 @@ def parse_dtype(dtype_spec: DTypeLike, *, zarr_format: int = 3) -> DataType:
     The JSON of v2 is that of :meth:`ZDType.to_json`: ``{"name": "|O", "object_codec_id": "vlen-utf8"}``. Raises
     ``TypeError`` and ``MetadataError`` as where an array is created.
     """
+    if zarr_format not in (2, 3):
+        raise ValueError(f"zarr_format must be 2 or 3, not {zarr_format!r}")
     if zarr_format == 2 and isinstance(dtype_spec, Mapping) and "object_codec_id" in dtype_spec:
         spec: Mapping[str, Any] = dtype_spec
         return _of_v2(spec.get("name"), spec["object_codec_id"])
@@ -240,6 +246,8 @@ def _of_v2(name: Any, object_codec: Any) -> DataType:
     dtype = parse_name_in_v2(name, "name", problems)
     if dtype is not None and dtype.kind == "O" and object_codec is None:
         problems.add("object_codec_id", 'objects ("|O") need one, such as "vlen-utf8"')
+    if dtype is not None and dtype.kind != "O" and object_codec is not None:
+        problems.add("object_codec_id", f'only objects ("|O") have one, not {name!r}')
     problems.raise_if_any(f"{name!r} is not a data type of Zarr v2")
     assert dtype is not None
     return to_codecs(Storage(dtype, "C", filters, None))[0]

@@ -79,3 +79,14 @@ def test_refusals():
     record = dtype.Struct(fields=[("a", "bfloat16")])
     with pytest.raises(TypeError, match="Zarr v2 has no data type"):
         record.to_json_scalar((0,), zarr_format=2)
+
+
+def test_what_is_no_data_type_of_a_version_is_refused() -> None:
+    for data in (5, None, ["i4"], {"name": "|i1", "object_codec_id": "vlen-utf8"}):
+        with pytest.raises(DataTypeValidationError):
+            dtype.Int8.from_json(data, zarr_format=2)
+    with pytest.raises(ValueError, match="zarr_format must be 2 or 3"):
+        dtype.Int8.from_json("int8", zarr_format=7)
+    with pytest.raises(TypeError, match="Zarr v2 has no data type complex_float16"):
+        dtype.parse_dtype("complex_float16").to_json(zarr_format=2)
+    assert dtype.parse_dtype("complex64").to_json(zarr_format=2)["name"] == "<c8"

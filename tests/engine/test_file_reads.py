@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,31 @@ def test_nothing_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     cost_of(opened, (0, 0, 0), monkeypatch)
     cost = cost_of(opened, (slice(0, 32), slice(0, 32), slice(8, 32)), monkeypatch)
     assert (cost.opens, cost.nbytes) == (0 if zardine.__kernel__ else 1, 0)  # the kernel reads files that are kept open
+
+
+@pytest.mark.skipif(not zardine.__kernel__, reason="the native kernel opens them itself")
+def test_more_shards_than_are_kept_for_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = zardine.create_array(tmp_path / "many", shape=(160, 8), shards=(4, 8), chunks=(2, 4), dtype="u2")
+    made[...] = np.arange(1280).reshape(160, 8)
+    array = zardine.open_array(tmp_path / "many", mode="r")
+    assert cost_of(array, np.s_[:, 5], monkeypatch).opens == 0
+    assert array[:, 5].tolist() == list(range(5, 1280, 8))
+
+
+@pytest.mark.skipif(not zardine.__kernel__, reason="the native kernel looks itself")
+def test_a_shard_that_others_made_longer(array: zardine.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its index is known anew, from a read of another kind, while the open file is known as it was before."""
+    selection = (9, 9, 9)
+    before = array[selection]
+    code = """
+import sys, zardine
+zardine.config.set({"array.write_strategy": "append"})
+zardine.open_array(sys.argv[1])[0, 0, 0] = 5
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    assert array[::3, ::3][0, 0, 0] == 5
+    assert array[selection] == before
+    assert cost_of(array, selection, monkeypatch) == Cost(0, 1, RAW)
 
 
 @pytest.mark.skipif(not zardine.__kernel__, reason="the native kernel looks itself")

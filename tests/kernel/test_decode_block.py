@@ -267,5 +267,7 @@ def test_a_known_file_has_to_be_what_it_was(fd: int, tmp_path: Path) -> None:
     assert reasons(file) == {True} == reasons(file, document=document)
     with pytest.raises(ValueError, match="closed"):
         reasons(known(path))
+    with pytest.raises(ValueError, match="nobody looks at it"):  # what does not look takes none
+        pipeline.decode([file], np.array([[0, 0, 8, 0]]), [block_axis(4, 0, 4)], out, 1)
     with pytest.raises(ValueError, match="NUL"):
         KERNEL.KnownFile(b"a\0b", (1, 2, 3, 4, 5))

@@ -58,4 +58,5 @@ def test_refusals(tmp_path):
         CacheStore(MemoryStore(), cache_store=ZipStore(tmp_path / "a.zip"))
     for age in ("forever", -1):
         with pytest.raises(ValueError, match="max_age_seconds"):
-            CacheStore(MemoryStore(), cache_store=MemoryStore(), max_age_seconds=age)
+            CacheStore(MemoryStore(), cache_store=LocalStore(tmp_path / "none"), max_age_seconds=age)
+    assert not (tmp_path / "none").exists()

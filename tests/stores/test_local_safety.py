@@ -727,6 +727,15 @@ def test_a_folder_of_chunks_that_is_not_there(tmp_path, shards):
     assert int(array[...].sum()) == 1000
 
 
+def test_a_store_behind_a_link_to_nowhere(tmp_path):
+    """As where the disk of all of it is not mounted."""
+    (tmp_path / "disk").symlink_to("/nowhere/at/all")
+    for path in (tmp_path / "disk", tmp_path / "disk" / "a.zarr"):
+        for use in (zardine.open, lambda path: zardine.create_array(path, shape=(2,), dtype="u1")):
+            with pytest.raises(StoreError, match=r"disk'.* is a link that leads nowhere"):
+                use(path)
+
+
 def test_a_node_that_is_a_link_to_nowhere(tmp_path):
     group = zardine.create_group(tmp_path / "g")
     (tmp_path / "g" / "x").symlink_to("/nowhere")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import pickle
 import struct
@@ -289,6 +290,49 @@ def test_an_archive_in_an_open_file(tmp_path):
                 store.set("k", b"")
             with pytest.raises(TypeError, match="its file is open in this one"):
                 pickle.dumps(store)
+
+
+def test_open_files_of_other_kinds(tmp_path):
+    """Those whose ``read`` gives other bytes-like things, and whose ``seek`` says nothing."""
+    path = tmp_path / "a.zip"
+    with ZipStore(path) as store:
+        create(store)
+    obstore = pytest.importorskip("obstore")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        reader = obstore.open_reader(obstore.store.LocalStore(tmp_path), "a.zip")
+        for opened in (reader, mapped):
+            np.testing.assert_array_equal(zardine.open_array(ZipStore(opened), mode="r")[:], VALUES)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_does_not_read_from_an_open_file(tmp_path):
+    """It would read at the place where the other process reads."""
+    path = tmp_path / "a.zip"
+    with ZipStore(path) as store:
+        create(store)
+    with path.open("rb") as file:
+        array = zardine.open_array(ZipStore(file), mode="r")
+        child = os.fork()
+        if child == 0:
+            try:
+                array[...]
+            except StoreError as error:
+                os._exit(7 if "forked" in str(error) else 8)
+            os._exit(9)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        np.testing.assert_array_equal(array[...], VALUES)
+
+
+def test_what_lies_in_archives_elsewhere_is_copied(tmp_path):
+    path = tmp_path / "a.zip"
+    with ZipStore(path) as store:
+        create(store)
+    for number, store in enumerate(
+        (ZipStore(io.BytesIO(path.read_bytes())), ZipStore.inside(LocalStore(tmp_path), "a.zip"))
+    ):
+        target = tmp_path / f"{number}.zarr"
+        zardine.convert(store, target)
+        np.testing.assert_array_equal(zardine.open_array(target, mode="r")[:], VALUES)
 
 
 def test_open_files_that_hold_no_archive_or_lose_it(tmp_path):

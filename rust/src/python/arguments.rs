@@ -122,13 +122,22 @@ pub enum Held<'py> {
 
 impl<'py> Held<'py> {
     fn of(source: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if source.is_exact_instance_of::<PyKnownFile>() {
+            return Err(invalid("a known file, where nobody looks at it"));
+        }
         if source.is_instance_of::<PyInt>() {
             return Ok(Held::File(File::new(source.extract().map_err(|_| invalid("no file descriptor"))?)));
         }
-        if let Ok(known) = source.cast_exact::<PyKnownFile>() {
-            return Ok(Held::Known(known.clone()));
-        }
         Ok(Held::Buffer { buffer: Buffer::of(source, false)?, immutable: is_immutable(source)? })
+    }
+}
+
+impl<'py> Held<'py> {
+    fn looked_at(source: &Bound<'py, PyAny>) -> PyResult<Self> {
+        match source.cast_exact::<PyKnownFile>() {
+            Ok(known) => Ok(Held::Known(known.clone())),
+            Err(_) => Held::of(source),
+        }
     }
 }
 
@@ -141,9 +150,14 @@ impl<'py> Sources<'py> {
         Ok(Sources::Held(list.try_iter()?.map(|each| Held::of(&each?)).collect::<PyResult<_>>()?))
     }
 
-    /// The only one.
-    pub fn one(source: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Ok(Sources::Held(vec![Held::of(source)?]))
+    /// Of a sequence, for a call that looks at those that are known from before.
+    pub fn looked_at(list: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Ok(Sources::Held(list.try_iter()?.map(|each| Held::looked_at(&each?)).collect::<PyResult<_>>()?))
+    }
+
+    /// The only one, for such a call.
+    pub fn one_looked_at(source: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Ok(Sources::Held(vec![Held::looked_at(source)?]))
     }
 
     /// Those that are known from before.

@@ -124,7 +124,7 @@ impl PyPipeline {
         let mut job = vec![0; 3 + ndim];
         (job[1], job[2]) = (offset, length);
         let jobs = JobTable::new(job, 3, ndim).map_err(invalid)?;
-        let held = Sources::one(source)?;
+        let held = Sources::one_looked_at(source)?;
         let sources = held.sources()?;
         let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
         run_on_known(py, &call, 1, &Known { files: held.known(), document, is_checked })
@@ -155,7 +155,7 @@ impl PyPipeline {
         let Some((axes, jobs)) = plan_box(&axes, &tables.objects()?, limits.0, limits.1).map_err(invalid)? else {
             return Ok(Some("a chunk that is too long, or not stored".into()));
         };
-        let held = Sources::of(sources)?;
+        let held = Sources::looked_at(sources)?;
         let sources = held.sources()?;
         let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
         run_on_known(py, &call, threads, &Known { files: held.known(), document, is_checked })

@@ -106,6 +106,7 @@ def error_text(error: BaseException) -> str:
 _AS_OPTIONS: Final = {
     "overwrite=True or mode='w'": "--overwrite",
     "overwrite=True": "--overwrite",
+    "resume=True continues it": "the command without --no-resume continues it",
     "target_path='name'": "--target-path name",
 }
 """Arguments of Python that errors of the library name, as options of commands."""

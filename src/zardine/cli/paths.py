@@ -71,10 +71,10 @@ def missing(path: str) -> Iterator[None]:
         there = os.path.exists(path)
         if not there and isinstance(error, NodeNotFoundError):
             raise NodeNotFoundError(f"{path!r} does not exist{_alike(path)}") from None
-        hint = _around(path) if there else ""
+        hint = _around(path) if there and not _is_node(path) else ""
         if not hint:
             raise
-        raise type(error)(f"{error}{hint}") from None
+        raise type(error)(f"{error}{hint}") from error
 
 
 _OF_WEB: Final = (

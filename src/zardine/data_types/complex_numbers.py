@@ -67,6 +67,11 @@ class Complex(DataType):
             return array
         return repair_fields(array, (("real", self.component), ("imag", self.component)))
 
+    def _check_v2(self, zarr_format: int) -> None:
+        super()._check_v2(zarr_format)
+        if self.dtype.names is not None:  # there it would be a struct
+            raise TypeError(f"Zarr v2 has no data type {self.name}: it has NumPy's own")
+
     def _join(self, real: npt.NDArray[Any], imaginary: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.frombuffer(real.tobytes() + imaginary.tobytes(), self.dtype).reshape(()).copy()
 

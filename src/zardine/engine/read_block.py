@@ -117,8 +117,10 @@ def _read_kept(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> 
     shard, pipeline = layout.uniform_shard, layout.pipeline
     place = chunks.locate(block)
     objects = chunks.objects(block, _MOST_FILES) if place is None else [place[0]]
-    if shard is None or objects is None:
+    if shard is None:
         return None
+    if objects is None:
+        return _read_named(handle, chunks, block, most)
     keys = handle.keys(objects)
     out = _new_result(handle, chunks, block)
     target = out.view(chunks.opaque)
@@ -128,7 +130,12 @@ def _read_kept(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> 
             return _read_named(handle, chunks, block, most)
         document = document_to_look_at(handle, look=look)
         named = zip(keys, files, strict=True)
-        indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
+        try:
+            indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
+        except DataError:
+            if look:
+                raise
+            continue  # perhaps of a file that was edited since it was opened
         if place is not None:
             _, row, first = place
             offset, length = int(indexes[0].offsets[row]), int(indexes[0].lengths[row])

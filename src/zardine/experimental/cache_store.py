@@ -35,12 +35,12 @@ class CacheStore(CachedStore):
         cache_set_data: bool = True,
         read_only: bool = False,
     ) -> None:
-        super().__init__(
-            store, _directory(cache_store), limit=sys.maxsize if max_size is None else max_size, read_only=read_only
-        )
         known = max_age_seconds == "infinity" if isinstance(max_age_seconds, str) else max_age_seconds >= 0
         if not known:
             raise ValueError(f"max_age_seconds is a number of seconds or 'infinity', not {max_age_seconds!r}")
+        super().__init__(
+            store, _directory(cache_store), limit=sys.maxsize if max_size is None else max_size, read_only=read_only
+        )
         self._cache_store = cache_store
         self._max_age_seconds, self._max_size, self._cache_set_data = max_age_seconds, max_size, cache_set_data
         self._hits = self._misses = 0

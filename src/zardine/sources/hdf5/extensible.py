@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+from zardine.errors import CorruptionError
 from zardine.sources.foreign_store import Coordinates
 from zardine.sources.hdf5.library import FAILURES
 from zardine.sources.stored_file import ReadFailedError
@@ -37,7 +38,11 @@ def in_grid(
         return listed
     found = [_in_order(each, axis, most, before) for each in listed]
     content = _stored(dataset, blocks, found[last])
-    return found if content is not None and stored_as(last, content) else listed
+    if content is not None and stored_as(last, content):
+        return found
+    if all(i * n < length for i, n, length in zip(listed[last], blocks, dataset.shape, strict=True)):
+        raise CorruptionError(f"chunk {listed[last]} of dataset {dataset.name!r} is listed, but HDF5 finds none there")
+    return listed
 
 
 def _in_order(listed: Coordinates, axis: int, most: Sequence[int], before: int) -> Coordinates:

@@ -122,7 +122,7 @@ class BaseDirectory:
     def link_to_nowhere(self, path: str) -> str | None:
         """Return the link that leads to nothing on a path to what is missing: its end, or a directory above it."""
         above = path[: path.rfind("/")]
-        while len(above) > len(self.path) and not os.access(above, os.F_OK):
+        while above and not os.access(above, os.F_OK):
             path, above = above, above[: above.rfind("/")]
         return path if os.path.islink(path) and not os.path.exists(path) else None
 
@@ -182,6 +182,8 @@ def _make_base(path: str, durable: bool) -> None:
         try:
             os.mkdir(path)
         except FileExistsError:
+            if os.path.islink(path) and not os.path.exists(path):
+                raise StoreError(f"cannot make the directory {path!r}: it is a link that leads nowhere") from None
             if not os.path.isdir(path):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
         if durable:

@@ -127,13 +127,15 @@ class ValueBytes:
 class ObjectBytes:
     """A file that is open for reading, wherever it lies: anything that can ``seek`` and ``read`` bytes.
 
-    It is read by one thread at a time, and stays open as long as who opened it wishes.
+    It is read by one thread at a time, and stays open as long as who opened it wishes. A forked process shares the
+    place at which it is read with the one that opened it, so it is read by that one only.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._lock = file, Lock()
+        self._file, self._lock, self._process = file, Lock(), os.getpid()
         try:
-            self.size = file.seek(0, os.SEEK_END)
+            file.seek(0, os.SEEK_END)
+            self.size = file.tell()
         except (AttributeError, OSError, ValueError) as error:
             raise StoreError(f"cannot read a zip archive from {file!r}: {error}") from error
 
@@ -142,19 +144,24 @@ class ObjectBytes:
         return min(self.size, _LOOK_BACK)
 
     def read(self, start: int, length: int) -> BytesLike:
+        if os.getpid() != self._process:
+            raise StoreError(
+                f"{self._file!r} was opened by another process, from which this one was forked: both would read at one "
+                "place; open it, and the store, in this one"
+            )
         parts, missing = [], length
         try:
             with self._lock:
                 self._file.seek(start)
                 while missing and (part := self._file.read(missing)):
-                    parts.append(part)
+                    if isinstance(part, str):
+                        raise TypeError(f"{self._file!r} gives text; open it in binary mode ('rb')")
+                    parts.append(bytes(part))
                     missing -= len(part)
         except (OSError, ValueError) as error:  # ValueError: it was closed
             raise StoreError(f"cannot read the zip archive in {self._file!r}: {error}") from error
         if missing:
             raise StoreError(f"the zip archive in {self._file!r} was cut short while it was open")
-        if not all(isinstance(part, bytes) for part in parts):
-            raise TypeError(f"{self._file!r} gives text; open it in binary mode ('rb')")
         return b"".join(parts)
 
     def is_untouched(self) -> bool:

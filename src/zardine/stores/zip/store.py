@@ -240,7 +240,12 @@ class ZipStore(Store):
             yield torn
 
     def beneath(self, path: str) -> tuple[Store, str]:
-        return LocalStore(self.path).beneath(path)
+        if self._remote is None:
+            return LocalStore(self.path).beneath(path)
+        if not isinstance(self._remote, tuple):
+            return self, path
+        store, key = self._remote
+        return store.beneath(f"{key}/{path}".rstrip("/"))
 
     def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
         """What writers that were killed have left: unfinished files beside the archive, and an end without directory.
