@@ -163,6 +163,8 @@ impl<'a> Elements<'a> {
             let from = self.readable(source)?;
             from.check(offset, size)?;
             if space.len() < size {
+                let more = size - space.len();
+                space.try_reserve_exact(more).map_err(|_| Reason::NoMemory(size))?;
                 space.resize(size, 0);
             }
             from.read(offset, &mut space[..size], &mut [])?;
