@@ -164,7 +164,7 @@ def test_wrong_questions_are_told_of_as_ever(tmp_path: Path, opened: list[int]) 
         with pytest.raises(SelectionError, match="no attribute"):
             vectors.read_points(str(tmp_path), attributes="x")
         assert read(tmp_path) == np.sort(P, axis=0).tolist()
-    assert len(opened) <= 8
+    assert opened == [0] * 5  # one each time that what is kept may be what is wrong
 
 
 def test_settings_count_from_the_next_call_on(tmp_path: Path) -> None:

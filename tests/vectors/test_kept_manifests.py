@@ -100,7 +100,7 @@ def test_other_stores_are_asked_each_time(store: Path, decoded: list[int]) -> No
 def test_a_commit_between_two_looks_leaves_nothing_old(
     look: int, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process commits while this one looks at versions: what it reads then is filed under none of the new ones."""
+    """Another process commits while this one looks at versions: what it reads then is not filed under new ones."""
     other = tmp_path / "other.zv"
     shutil.copytree(store, other)
     vectors.append_polylines(str(other), [LINES[0] + 1, LINES[2] + 20])

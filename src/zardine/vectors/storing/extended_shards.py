@@ -62,7 +62,8 @@ def extend_shards(changes: Sequence[Change]) -> list[Ints]:
         form, shard = _form_of(array), array._handle.layout.uniform_shard
         if form is None or shard is None or not len(values):
             continue
-        if last is None or last[0].grid != shard.grid or not np.array_equal(last[1], cells):
+        same = last is not None and (last[0].grid, last[0].strides) == (shard.grid, shard.strides)
+        if last is None or not same or not np.array_equal(last[1], cells):
             last = shard, cells, by_shard(cells, shard)  # arrays of vertices change in the same cells
         shards, order, bounds, rows = last[2]
         keys = array._handle.keys(map(tuple, shards.tolist()))
