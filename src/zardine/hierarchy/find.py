@@ -78,6 +78,7 @@ class Seen:
     def __init__(self) -> None:
         self.version: Version | None = None
         self.document: BytesLike | None = None
+        """Its bytes."""
         self.names: tuple[list[str], list[str]] | None = None
         """Keys and prefixes directly below the place, where they were listed."""
         self.is_alone = False

@@ -44,7 +44,7 @@ class KeptLevel(Level):
     arrays: dict[str, CellArray] = field(default_factory=dict)
     """That were opened to change the level, or lie in a local folder: they know what was read of their shards."""
     sizes: dict[str, int] = field(default_factory=dict)
-    """Bytes in memory of each of ``nodes``, about."""
+    """Bytes in memory of each of ``nodes``, about; not for one answer."""
     versions: dict[str, Version | None] | None = None
     """Of documents that were read, by key, from before that; ``None`` for one answer: others look as they read."""
     folders: dict[str, Version] = field(default_factory=dict)
@@ -73,7 +73,8 @@ class KeptLevel(Level):
             seen = Seen() if seen is None else seen
             found = Level.node(self, relative, seen)
             kept = found if self.to_change else self._with_numbers(found)
-            self.sizes[relative] = _size_of(seen.document, found, kept)
+            if self.versions is not None:
+                self.sizes[relative] = _size_of(seen.document, found, kept)
             self.nodes[relative] = kept
         return self.nodes[relative]
 
