@@ -2,8 +2,8 @@
 //! of them. What is to be done for all is shared by threads; so many directories are open at a time as a call may have.
 
 use std::collections::HashSet;
-use std::io;
 use std::os::fd::RawFd;
+use std::slice;
 
 use crate::element_files::{self, Value};
 use crate::elements::Packing;
@@ -39,7 +39,7 @@ impl<'a> CellArray<'a> {
         cells: &[i64],
         rank: usize,
         strings: Vec<SharedBytes<'a>>,
-        sums: Option<usize>,
+        sums: usize,
         shards: Option<ShardsForm>,
     ) -> Result<Self, String> {
         if rank == 0 || strings.len().checked_mul(rank) != Some(cells.len()) || cells.iter().any(|&each| each < 0) {
@@ -84,7 +84,7 @@ impl<'a> CellArray<'a> {
 pub type Failed = (Vec<u8>, i32);
 
 /// Make the files of `arrays` below the open directory `base`; those that could not be made, of which some may be there
-/// in part. Nothing is made after one of them.
+/// in part. Of files that are made together with one of them, others may be made; no more are begun after that.
 pub fn make(base: RawFd, arrays: Vec<CellArray>, names: &NamesBeside, threads: usize) -> Vec<Failed> {
     let mut packings = Vec::with_capacity(arrays.len());
     let (mut keys, mut values) = (Vec::new(), Vec::<Value>::new());
@@ -97,11 +97,12 @@ pub fn make(base: RawFd, arrays: Vec<CellArray>, names: &NamesBeside, threads: u
     while start < keys.len() {
         let end = portion(&keys[start..]) + start;
         let keys = &keys[start..end];
-        let unusual = |code: i32| vec![(keys[0].clone(), code)];
-        let new = match NewFiles::open(&Base::Open(base), keys, &[], names) {
-            Ok(Some(new)) => new,
-            Ok(None) => return unusual(libc::ELOOP),
-            Err(error) => return unusual(code_of(&error)),
+        let new = match opened(base, keys, names) {
+            Ok(new) => new,
+            Err(code) => {
+                let alone = |key: &Vec<u8>| Some((key.clone(), opened(base, slice::from_ref(key), names).err()?));
+                return vec![keys.iter().find_map(alone).unwrap_or_else(|| (keys[0].clone(), code))];
+            }
         };
         let failed = element_files::make(new.files(), &packings, &values[start..end], threads);
         if !failed.is_empty() {
@@ -112,8 +113,10 @@ pub fn make(base: RawFd, arrays: Vec<CellArray>, names: &NamesBeside, threads: u
     Vec::new()
 }
 
-fn code_of(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(libc::EIO)
+/// Where files go; the number of the system's error where one of them goes nowhere.
+fn opened(base: RawFd, keys: &[Vec<u8>], names: &NamesBeside) -> Result<NewFiles, i32> {
+    let new = NewFiles::open(&Base::Open(base), keys, &[], names);
+    new.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?.ok_or(libc::ELOOP)
 }
 
 /// How many of the first of these files are made together.
@@ -163,9 +166,9 @@ mod tests {
         };
         let arrays = || {
             vec![
-                CellArray::new(&form("a/c/%d/%d"), &cells, 2, strings(), Some(1), shards()).unwrap(),
-                CellArray::new(&form("b%%/%d.%d"), &cells, 2, strings(), None, None).unwrap(),
-                CellArray::new(&form("d/%d/%d"), &cells, 2, strings(), Some(0), None).unwrap(),
+                CellArray::new(&form("a/c/%d/%d"), &cells, 2, strings(), 1, shards()).unwrap(),
+                CellArray::new(&form("b%%/%d.%d"), &cells, 2, strings(), 2, None).unwrap(),
+                CellArray::new(&form("d/%d/%d"), &cells, 2, strings(), 0, None).unwrap(),
             ]
         };
         let make = || make(directory.as_raw_fd(), arrays(), &names, 3);
@@ -173,7 +176,7 @@ mod tests {
         let read = |name: &str| fs::read(path.join(name)).unwrap();
         for (number, text) in texts.iter().enumerate() {
             let (row, column) = ((99 - number) / 10, (99 - number) % 10);
-            assert_eq!(read(&format!("b%/{row}.{column}")), *text);
+            assert_eq!(read(&format!("b%/{row}.{column}"))[8..][..text.len()], *text);
             assert_eq!(read(&format!("d/{row}/{column}"))[8..], *text);
             let shard = read(&format!("a/c/{}/{}", row / 4, column / 5));
             let index = &shard[shard.len() - 20 * 16 - 4..];
@@ -189,10 +192,12 @@ mod tests {
         let above = File::open(path.parent().unwrap()).unwrap();
         let link = path.with_extension("link");
         let name = format!("{}/%d", link.file_name().unwrap().to_str().unwrap());
-        let linked = CellArray::new(&form(&name), &[7], 1, vec![SharedBytes::of(b"x")], None, None).unwrap();
-        let failed = super::make(above.as_raw_fd(), vec![linked], &names, 1);
-        assert_eq!(failed.len(), 1);
-        assert_eq!(failed[0].1, libc::ELOOP);
+        let plain = path.with_extension("plain");
+        let other = format!("{}/%d", plain.file_name().unwrap().to_str().unwrap());
+        let one = |name: &str| CellArray::new(&form(name), &[7], 1, vec![SharedBytes::of(b"x")], 0, None).unwrap();
+        let failed = super::make(above.as_raw_fd(), vec![one(&other), one(&name)], &names, 1);
+        assert_eq!(failed, [(name.replace("%d", "7").into_bytes(), libc::ELOOP)]);
+        assert!(!plain.exists());
         fs::remove_file(link).unwrap();
     }
 
@@ -214,7 +219,7 @@ mod tests {
             let (grid, strides) = (grid.to_vec(), strides.to_vec());
             Some(ShardsForm { grid, strides, count, index_at_start: false, has_checksum: false })
         };
-        let new = |cells: &[i64], rank, shards| CellArray::new(&form("%d"), cells, rank, one(), None, shards).is_ok();
+        let new = |cells: &[i64], rank, shards| CellArray::new(&form("%d"), cells, rank, one(), 0, shards).is_ok();
         assert!(new(&[3], 1, None) && new(&[3], 1, shards(&[2], &[1], 2)));
         assert!(!new(&[-1], 1, None) && !new(&[], 1, None) && !new(&[], 0, None) && !new(&[1, 2], 2, None));
         for (grid, strides, count) in

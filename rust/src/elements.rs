@@ -8,7 +8,6 @@ use std::io::IoSliceMut;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use crate::Outcome;
 use crate::job_table::{JobTable, Stored};
 use crate::readable::Readable;
 use crate::shard_table::ShardTable;
@@ -16,6 +15,7 @@ use crate::sources::Source;
 use crate::steps::sum;
 use crate::strided_memory::SharedBytes;
 use crate::workers::{Batches, Failures};
+use crate::{Outcome, Reason};
 
 /// Bytes in front of the byte string.
 const HEAD: usize = 8;
@@ -163,6 +163,8 @@ impl<'a> Elements<'a> {
             let from = self.readable(source)?;
             from.check(offset, size)?;
             if space.len() < size {
+                let more = size - space.len();
+                space.try_reserve_exact(more).map_err(|_| Reason::NoMemory(size))?;
                 space.resize(size, 0);
             }
             from.read(offset, &mut space[..size], &mut [])?;
@@ -258,8 +260,8 @@ pub fn fill(chunk: &mut [u8], string: SharedBytes, sums: usize) {
 /// shards, with the index of each.
 pub struct Packing<'a> {
     strings: Vec<SharedBytes<'a>>,
-    /// Checksums of each chunk; nothing where the byte strings are stored as they are.
-    sums: Option<usize>,
+    /// Checksums of each chunk.
+    sums: usize,
     /// Bytes of a chunk beside its byte string.
     around: usize,
     table: Option<ShardTable>,
@@ -269,14 +271,10 @@ pub struct Packing<'a> {
 
 impl<'a> Packing<'a> {
     /// `table` says in which shard and row each byte string goes, and has as many jobs; without one, each is a value.
-    /// Chunks have so many checksums; nothing: they are the byte strings alone.
-    pub fn new(strings: Vec<SharedBytes<'a>>, sums: Option<usize>, table: Option<ShardTable>) -> Result<Self, String> {
-        let around = match sums {
-            None => Some(0),
-            Some(sums) => sums.checked_mul(sum::SIZE).and_then(|size| size.checked_add(HEAD)),
-        };
-        let around = around.ok_or("too many checksums")?;
-        if sums.is_some() && strings.iter().any(|string| u32::try_from(string.len()).is_err()) {
+    /// Chunks have so many checksums.
+    pub fn new(strings: Vec<SharedBytes<'a>>, sums: usize, table: Option<ShardTable>) -> Result<Self, String> {
+        let around = sums.checked_mul(sum::SIZE).and_then(|size| size.checked_add(HEAD)).ok_or("too many checksums")?;
+        if strings.iter().any(|string| u32::try_from(string.len()).is_err()) {
             return Err("a byte string of more bytes than its length can tell".into());
         }
         let (count, index) = match &table {
@@ -353,10 +351,7 @@ impl<'a> Packing<'a> {
     pub fn write_chunks(&self, jobs: Range<usize>, mut target: &mut [u8]) {
         for job in jobs {
             let chunk = target.split_off_mut(..self.chunk_size(job)).expect("so long is the target");
-            match self.sums {
-                Some(sums) => fill(chunk, self.strings[job], sums),
-                None => self.strings[job].copy_to(0, chunk),
-            }
+            fill(chunk, self.strings[job], self.sums);
         }
     }
 
@@ -475,7 +470,7 @@ mod tests {
         let rows: Vec<i64> = (0..40).map(|number| number * 7 % 40).collect();
         for (sums, at_start) in [(0, false), (1, true), (2, false)] {
             let table = || ShardTable::new(&bounds, &rows, 40, (at_start, true), 40).unwrap();
-            let call = Packing::new(strings(), Some(sums), Some(table())).unwrap();
+            let call = Packing::new(strings(), sums, Some(table())).unwrap();
             let mut out = vec![7; call.total()];
             call.pack(&mut out, 3).unwrap();
             let mut wanted = Vec::new();
@@ -494,13 +489,13 @@ mod tests {
             }
             assert_eq!(out, wanted);
             assert!(call.pack(&mut [0; 3], 1).is_err());
-            let alone = Packing::new(strings(), Some(sums), None).unwrap();
+            let alone = Packing::new(strings(), sums, None).unwrap();
             let mut out = vec![7; alone.total()];
             alone.pack(&mut out, 3).unwrap();
             assert_eq!(out, texts.iter().flat_map(|text| chunk(text, sums)).collect::<Vec<u8>>());
         }
         let table = ShardTable::new(&bounds, &rows, 40, (false, true), 40).unwrap();
-        assert!(Packing::new(vec![SharedBytes::of(&[])], Some(1), Some(table)).is_err());
+        assert!(Packing::new(vec![SharedBytes::of(&[])], 1, Some(table)).is_err());
     }
 
     #[test]

@@ -405,7 +405,7 @@ def make_cell_files(
             bytes,
             Buffer,
             tuple[Buffer, Buffer, Buffer],
-            int | None,
+            int,
             tuple[Sequence[int], Sequence[int], int, bool, bool] | None,
         ]
     ],
@@ -417,10 +417,11 @@ def make_cell_files(
 
     Of each array the form of its keys, with ``%d`` for each coordinate; the coordinates of each cell (int64, two
     dimensions); the cells, named as the ``elements`` of :func:`pack_elements`; how many checksums the chunk of each
-    has, or ``None``: what is given is stored as it is; and how shards hold them: cells along each axis, by how many
+    has; and how shards hold them: cells along each axis, by how many
     rows of the index one is behind another there, the rows of an index, whether it lies in front of the cells, and
-    whether a checksum is behind it. Without shards each is a file. None of the files is there; they are made in place,
-    and after one that failed no more are. ``beside`` and ``number`` as for :func:`open_new_files`.
+    whether a checksum is behind it. Without shards each is a file. None of the files is there; they are made in place.
+    Where one fails, others that were begun with it may be made, and no more. ``beside`` and ``number`` as for
+    :func:`open_new_files`.
     """
 
 def put_files(files: NewFiles, contents: Sequence[Buffer]) -> list[int]:

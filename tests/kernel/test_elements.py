@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,34 @@ def test_rows_that_are_not_there_give_nothing() -> None:
             KERNEL.read_element_parts([good], wrong, [3], np.zeros((0, 3), np.int64), 1, 1)
     with pytest.raises(ValueError, match=r".+"):
         KERNEL.read_element_parts([good], np.array([job]), [3], np.zeros((1, 3)), 1, 1)
+
+
+TOO_MUCH = """
+import os, sys
+import numpy as np
+from zardine.kernel import KERNEL
+from kernel.memory_room import MemoryRoom
+
+file, size = os.open(sys.argv[1], os.O_RDONLY), int(sys.argv[2])
+room = MemoryRoom(256)
+print(KERNEL.read_element_parts([file], np.array([[0, 0, size]]), [1], np.array([[0, 5, 3]]), 1, 1))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs the memory that a process has")
+def test_where_there_is_no_memory_for_a_chunk_the_caller_is_left_to_read_it(tmp_path: Path) -> None:
+    size = 2**30
+    with open(tmp_path / "file", "wb") as file:
+        file.write(np.array([1, size], "<u4").tobytes())
+        file.truncate(8 + size + 4)
+    run = subprocess.run(
+        [sys.executable, "-c", TOO_MUCH, str(tmp_path / "file"), str(8 + size + 4)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])},
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "None\n", "")
 
 
 def test_byte_strings_behind_their_lengths() -> None:

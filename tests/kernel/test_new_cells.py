@@ -24,7 +24,7 @@ RANDOM = np.random.default_rng(5)
 
 
 def new_cells(
-    form: bytes, cells: list[list[int]], texts: list[bytes], sums: int | None = None, shards: Any = None
+    form: bytes, cells: list[list[int]], texts: list[bytes], sums: int = 0, shards: Any = None
 ) -> tuple[Any, ...]:
     lengths = np.array([len(text) for text in texts])
     return form, np.array(cells), (b"".join(texts), starts_of(lengths)[:-1], lengths), sums, shards
@@ -43,9 +43,9 @@ def test_cells_of_several_arrays_become_files(tmp_path: Path) -> None:
     one = new_cells(b"a/c/%d", [[3], [0], [1]], [b"three", b"zero", b""], 0, shards)
     other = new_cells(b"b%%/%d.%d", [[0, 1], [12, 0]], [b"x", b""])
     assert made(tmp_path, one, other) == []
-    assert (tmp_path / "b%" / "0.1").read_bytes() == b"x"
-    assert (tmp_path / "b%" / "12.0").read_bytes() == b""
     head = (1).to_bytes(4, "little")
+    assert (tmp_path / "b%" / "0.1").read_bytes() == head + b"\1\0\0\0x"
+    assert (tmp_path / "b%" / "12.0").read_bytes() == head + bytes(4)
     zero, nothing = head + b"\4\0\0\0zero", head + bytes(4)
     index = np.array([0, len(zero), len(zero), len(nothing)], "<u8").tobytes()
     assert (tmp_path / "a" / "c" / "0").read_bytes() == zero + nothing + index
@@ -58,9 +58,17 @@ def test_cells_of_several_arrays_become_files(tmp_path: Path) -> None:
 def test_cells_go_nowhere_through_links(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    ((key, code),) = made(tmp_path, new_cells(b"link/%d", [[1]], [b"x"]))
-    assert (key, code) == (b"link/1", errno.ELOOP)
+    assert made(tmp_path, new_cells(b"link/%d", [[1]], [b"x"])) == [(b"link/1", errno.ELOOP)]
     assert list((tmp_path / "real").iterdir()) == []
+
+
+def test_the_one_that_has_no_directory_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "link").symlink_to(".")
+    arrays = {name: new_cells(f"{name}/%d".encode(), [[1], [2]], [b"x", b"y"]) for name in ("a", "file", "link", "z")}
+    assert made(tmp_path, arrays["a"], arrays["file"], arrays["z"]) == [(b"file/1", errno.ELOOP)]
+    assert made(tmp_path, arrays["a"], arrays["z"], arrays["link"]) == [(b"link/1", errno.ELOOP)]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "link"]
 
 
 @pytest.mark.parametrize(
@@ -73,8 +81,8 @@ def test_cells_go_nowhere_through_links(tmp_path: Path) -> None:
         new_cells(b"%d", [[1]], [b"x"], 1, ([0], [1], 1, False, True)),
         new_cells(b"%d", [[1]], [b"x"], 1, ([2], [1], 1, False, True)),
         new_cells(b"%d", [[1]], [b"x"], 1, ([2], [2**62], 2, False, True)),
-        (b"%d", np.array([1]), (b"x", np.array([0]), np.array([1])), None, None),
-        (b"%d", np.array([[1]]), (b"x", np.array([0]), np.array([2])), None, None),
+        (b"%d", np.array([1]), (b"x", np.array([0]), np.array([1])), 0, None),
+        (b"%d", np.array([[1]]), (b"x", np.array([0]), np.array([2])), 0, None),
     ],
 )
 def test_cells_that_make_no_sense_are_refused(wrong: tuple[Any, ...], tmp_path: Path) -> None:

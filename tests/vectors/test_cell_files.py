@@ -12,9 +12,13 @@ from zardine.errors import StoreError
 from zardine.settings import config
 from zardine.storage import LocalStore
 from zardine.vectors.format.pieces import Pieces
-from zardine.vectors.storing.cell_files import CellFiles, new_objects, put_documents
+from zardine.vectors.storing.cell_files import CellFiles, NewCells, put_documents
 
 pytest.importorskip("zardine._kernel")
+
+
+def cells(name: str, *values: bytes) -> NewCells:
+    return f"{name}/%d".encode(), np.arange(len(values))[:, None], Pieces.of(values).parts, 0, None
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -22,11 +26,11 @@ def test_all_is_done_when_it_is_finished(threads: int, tmp_path: Path) -> None:
     done: list[int] = []
     with config.set({"threads": threads}), CellFiles(LocalStore(tmp_path), "level") as files:
         for number in range(20):
-            files.add(new_objects(f"a{number}", "%d", np.arange(3)[:, None], Pieces.of([b"x" * 2**19] * 3)))
+            files.add(cells(f"a{number}", *[b"x" * 2**19] * 3))
             files.call(lambda number=number: done.append(number))  # type: ignore[misc]
         files.finish()
         assert sorted(done) == list(range(20))
-        assert all((tmp_path / "level" / f"a{n}" / "2").stat().st_size == 2**19 for n in range(20))
+        assert all((tmp_path / "level" / f"a{n}" / "2").stat().st_size == 2**19 + 8 for n in range(20))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -53,7 +57,7 @@ def test_after_an_error_nothing_new_is_begun(threads: int, tmp_path: Path) -> No
 def test_what_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a file")
     with CellFiles(LocalStore(tmp_path), "") as files:
-        files.add(new_objects("a", "%d", np.zeros((1, 1), np.int64), Pieces.of([b"x"])))
+        files.add(cells("a", b"x"))
         with pytest.raises(StoreError, match=r"cannot write to .*a/0"):
             files.finish()
 

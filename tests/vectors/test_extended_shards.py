@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -179,6 +180,27 @@ def array_of(path: Path) -> CellArray:
     found = CellArray.open(LocalStore(path), "0/vertices")
     assert found is not None
     return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs the number of open files")
+def test_no_more_folders_are_open_than_there_may_be(tmp_path: Path) -> None:
+    import resource
+
+    options: Any = {"dtype": "variable_length_bytes", "chunks": (1, 1), "shards": (2, 2), "compressors": Crc32cCodec()}
+    array = zardine.create_array(str(tmp_path), shape=(180, 6), **options)
+    array[::2] = np.full((90, 6), b"old", object)
+    config = replace(array._handle.config, write_strategy="append", write_empty_chunks=False)
+    array = array._with_handle(replace(array._handle, config=config, watched=False))
+    cells = np.stack(np.meshgrid(np.arange(1, 180, 2), [1, 3, 5], indexing="ij"), -1).reshape(-1, 2)
+    values = [b"%d %d" % tuple(cell) for cell in cells.tolist()]
+    few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 80, most))
+    try:
+        left = extended_shards.extend_shards([(array, cells, values)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, most))
+    assert left[0].tolist() == []
+    assert array.vindex[tuple(cells.T)].tolist() == values
 
 
 def test_what_is_unusual_is_left_to_others(tmp_path: Path) -> None:

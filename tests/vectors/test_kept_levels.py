@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import sys
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,10 @@ import zardine
 from zardine import vectors
 from zardine.errors import SelectionError
 from zardine.storage import LocalStore
+from zardine.stores import resolve
 from zardine.stores.local import store as local_store
 from zardine.vectors.reading import kept_levels, rereading
+from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.storing.store import VectorStore
 
 P = np.random.default_rng(2).uniform(0, 100, (300, 2)).astype("f4")
@@ -164,7 +170,7 @@ def test_wrong_questions_are_told_of_as_ever(tmp_path: Path, opened: list[int]) 
         with pytest.raises(SelectionError, match="no attribute"):
             vectors.read_points(str(tmp_path), attributes="x")
         assert read(tmp_path) == np.sort(P, axis=0).tolist()
-    assert len(opened) <= 8
+    assert opened == [0] * 5  # one each time that what is kept may be what is wrong
 
 
 def test_settings_count_from_the_next_call_on(tmp_path: Path) -> None:
@@ -198,3 +204,108 @@ def test_no_more_is_kept_than_there_is_room_for(tmp_path: Path, monkeypatch: pyt
         assert kept_levels._kept.nbytes <= 10**6
     assert 3 < len(kept_levels._kept) < 30
     assert VectorStore.open(str(tmp_path / "0")).root.ndim == 2
+
+
+def test_what_documents_hold_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of chunks as numbers; its text where it makes no sense, and all else that a document says."""
+    write(tmp_path)
+    place = tmp_path / "0/vertices/zarr.json"
+    plain = json.loads(place.read_bytes())
+
+    def size(**attributes: Any) -> int:
+        document = plain | {"attributes": plain["attributes"] | attributes}
+        place.write_text(json.dumps(document, indent=2))
+        level = replace(KeptLevel.of(rereading.open_level(tmp_path, 0)), versions={})
+        before = level.nbytes
+        assert level.node("vertices") is not None
+        return level.nbytes - before
+
+    usual, text = size(), "x" * 10**5
+    keys = [f"{a}.{b}" for a in range(100) for b in range(100)]
+    assert 1024 < usual < 2**15
+    assert 10**4 * 16 < size(nonempty_chunks=keys) < usual + 10**4 * 40
+    assert size(nonempty_chunks=[*keys, keys[0]]) > usual + 8 * sum(map(len, keys))
+    assert size(more=text) > usual + 8 * len(text) - 100
+    for name in ("zarr.json", "0/zarr.json"):
+        document = json.loads((tmp_path / name).read_bytes())
+        document["attributes"]["more"] = text
+        (tmp_path / name).write_text(json.dumps(document))
+    place.write_text(json.dumps(plain))
+    settle(tmp_path)
+    for limit, kept in ((3 * 8 * len(text), 1), (8 * len(text), 0)):
+        monkeypatch.setattr(kept_levels._kept, "limit", limit)
+        kept_levels._kept.clear()
+        for _ in range(2):
+            read(tmp_path)
+        assert len(kept_levels._kept) == kept
+        assert 2 * 8 * len(text) * kept <= kept_levels._kept.nbytes <= limit
+
+
+def test_a_store_is_made_once_for_each_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.zip"
+    with zardine.storage.ZipStore(path, mode="w") as store:
+        vectors.write_points(store, P, chunk_shape=20)
+    made: list[Any] = []
+    real = resolve._zip
+
+    def noted(*args: Any) -> Any:
+        made.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(resolve, "_zip", noted)
+    assert read(path) == np.sort(P, axis=0).tolist()
+    assert len(made) == 1
+
+
+def test_threads_may_read_more_meanwhile(tmp_path: Path) -> None:
+    write(tmp_path)
+    settle(tmp_path)
+    held = vectors.open(str(tmp_path))
+    held.read()
+    documents, faults = held._documents, list[BaseException]()
+    level = documents.get(0, LocalStore(tmp_path))
+    assert level is not None
+
+    def use(number: int) -> None:
+        try:
+            for each in range(number, 300, 2):
+                level.names(f"family{each}")
+                level.node(f"node{each}")
+                assert level.is_as_kept()
+                documents.keep(each % 7, level, {})
+                assert documents.nbytes > 0
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads, interval = [threading.Thread(target=use, args=(number,)) for number in (1, 2)], sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+    finally:
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert faults == []
+
+
+def test_what_an_answer_says_of_its_place_is_its_own(tmp_path: Path) -> None:
+    place = {"epsg": 4326, "more": {"names": ["x"]}}
+    write(tmp_path / "points", crs=place)
+    vectors.write_polylines(str(tmp_path / "lines"), [P[:5], P[5:9]], chunk_shape=20, crs=place)
+    for path in (tmp_path / "points", tmp_path / "lines"):
+        settle(path)
+        held = vectors.open(str(path))
+        reads: list[Any] = [lambda path=path: vectors.open(str(path)).read(), held.read]
+        for read_it in reads * 3:
+            found = read_it().crs
+            assert found == place
+            found["more"]["names"].append("y")
+        for batches in range(2):
+            for part in held.select().batches(4):
+                assert part.crs == place
+                part.crs["more"]["names"].append(batches)
+        for _ in range(2):
+            told: Any = held.crs
+            assert told == place
+            told["more"]["names"].clear()

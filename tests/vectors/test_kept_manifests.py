@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from zardine import vectors
 from zardine.errors import CorruptionError
 from zardine.storage import LocalStore
 from zardine.stores.wrappers.counting import CountingStore
-from zardine.vectors.reading import loading_objects
+from zardine.vectors.reading import kept_levels, kept_manifests, loading_objects
 
 LINES = [np.array([[5.0, 5], [15, 5]]), np.array([[25.0, 5], [35, 5], [36, 6]]), np.array([[5.0, 25], [6, 26]])]
 
@@ -93,3 +94,53 @@ def test_other_stores_are_asked_each_time(store: Path, decoded: list[int]) -> No
     for _ in range(2):
         vectors.read_polylines(CountingStore(LocalStore(store)))
     assert decoded == [3, 3]
+
+
+@pytest.mark.parametrize("look", range(1, 18))
+def test_a_commit_between_two_looks_leaves_nothing_old(
+    look: int, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process commits while this one looks at versions: what it reads then is not filed under new ones."""
+    other = tmp_path / "other.zv"
+    shutil.copytree(store, other)
+    vectors.append_polylines(str(other), [LINES[0] + 1, LINES[2] + 20])
+    held = vectors.open(str(store))
+    assert len(held.read()) == 3
+    kept_manifests._kept.clear()
+    looks = 0
+
+    def noted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            if looks == look:
+                take_over(other, store)
+            return real(*args)
+
+        return run
+
+    with monkeypatch.context() as patch:
+        for name in ("version", "is_unchanged"):
+            patch.setattr(LocalStore, name, noted(getattr(LocalStore, name)))
+        assert len(held.read()) in (3, 5)
+    if looks < look:
+        take_over(other, store)
+    wanted = vectors.read_polylines(CountingStore(LocalStore(other)))
+    for found in (held.read(), vectors.read_polylines(str(store))):
+        assert found.object_ids.tolist() == wanted.object_ids.tolist()
+        assert found.positions.tolist() == wanted.positions.tolist()
+    assert vectors.delete(str(store), bbox=((0, 0), (10, 10))) == vectors.delete(str(other), bbox=((0, 0), (10, 10)))
+    assert vectors.validate(str(store)).ok
+    kept_levels._kept.clear()
+
+
+def take_over(other: Path, store: Path) -> None:
+    """Put the files of one store in the places of those of another, documents last, as a writer does."""
+    files = [path.relative_to(other) for path in other.rglob("*") if path.is_file()]
+    for name in sorted(files, key=lambda name: (name.name == "zarr.json", -len(name.parts))):
+        (store / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(other / name, store / f"{name}.new")
+        os.replace(store / f"{name}.new", store / name)
+    for path in [path for path in store.rglob("*") if path.is_file()]:
+        if not (other / path.relative_to(store)).exists():
+            path.unlink()

@@ -178,7 +178,7 @@ impl<'py> Strings<'py> {
 
     fn packing(&self, sums: usize, shards: Option<&Bound<'_, PyTuple>>) -> PyResult<Packing<'_>> {
         let table = shards.map(|shards| shard_table(shards, self.starts.len())).transpose()?;
-        Packing::new(self.strings()?, Some(sums), table).map_err(invalid)
+        Packing::new(self.strings()?, sums, table).map_err(invalid)
     }
 
     fn strings(&self) -> PyResult<Vec<SharedBytes<'_>>> {
@@ -255,7 +255,7 @@ pub fn pack_elements<'py>(
 /// Grid and strides of shards, rows of an index, whether it comes first, and has a checksum.
 type Shards = (Vec<i64>, Vec<i64>, usize, bool, bool);
 /// The form of keys, cells, byte strings, checksums of each, shards.
-type Array<'py> = (Vec<u8>, Bound<'py, PyAny>, Bound<'py, PyTuple>, Option<usize>, Option<Shards>);
+type Array<'py> = (Vec<u8>, Bound<'py, PyAny>, Bound<'py, PyTuple>, usize, Option<Shards>);
 
 #[pyfunction]
 pub fn make_cell_files(

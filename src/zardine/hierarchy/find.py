@@ -73,10 +73,12 @@ def describe(store: Store, path: str) -> str:
 class Seen:
     """What :func:`find_node` notices of the (first) document of a node."""
 
-    __slots__ = ("is_alone", "names", "version")
+    __slots__ = ("document", "is_alone", "names", "version")
 
     def __init__(self) -> None:
         self.version: Version | None = None
+        self.document: BytesLike | None = None
+        """Its bytes."""
         self.names: tuple[list[str], list[str]] | None = None
         """Keys and prefixes directly below the place, where they were listed."""
         self.is_alone = False
@@ -129,7 +131,7 @@ def find_node(
                 continue
             data = reading.parts[0]
             if seen is not None:
-                seen.version, seen.is_alone = reading.version, is_alone
+                seen.version, seen.document, seen.is_alone = reading.version, data, is_alone
             documents: dict[str, BytesLike | None] = {name: data}
             for each in _beside(version, name, consolidated):
                 documents[each] = get_document(store, join_path(path, each))
@@ -194,7 +196,7 @@ def _find_in_rounds(
             if isinstance(main, Exception):
                 refusal = refusal or as_refusal(main)
             elif main is not None and (version != 1 or looks_like_v1(main.parts[0])):
-                seen.version = main.version
+                seen.version, seen.document = main.version, main.parts[0]
                 beside = _beside(version, name, consolidated)
                 others = [each for each in beside if each not in found]
                 found |= zip(others, _answers(store, [join_path(path, each) for each in others]), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Literal, Self, TypedDict, Unpack
 
@@ -102,13 +103,13 @@ class Vectors:
     @property
     def axes(self) -> list[dict[str, Any]]:
         """A table for each axis, with its ``name``, and ``unit`` if that is known."""
-        found: list[dict[str, Any]] = [dict(axis) for axis in self._told()["axes"]]
+        found: list[dict[str, Any]] = deepcopy(self._told()["axes"])
         return found
 
     @property
     def crs(self) -> Mapping[str, Any] | None:
         """What the coordinates are."""
-        found: Mapping[str, Any] | None = self._told()["crs"]
+        found: Mapping[str, Any] | None = deepcopy(self._told()["crs"])
         return found
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 from zardine.vectors.changing.patching import Patch, UnfitError, is_listed
 from zardine.vectors.content.content import Content
 from zardine.vectors.format.change_log import Changed
-from zardine.vectors.format.fragment_index import decode_ranges, encode_whole
+from zardine.vectors.format.fragment_index import decode_ranges, encode_tiles
 from zardine.vectors.reading.loading import dtype_of, row_shape_of
 from zardine.vectors.reading.presence import same_list
 from zardine.vectors.storing.cells import CellArray
@@ -55,7 +55,7 @@ def points_behind(level: Level, new: Content) -> Patch | None:
     for array, values, old in zip(arrays, columns, cells, strict=False):
         more = (values[start:stop].tobytes() for start, stop in edges)
         _put(patch, array, new, [cell + rows for cell, rows in zip(old.apart(), more, strict=True)])
-    _put(patch, index, new, [encode_whole(count) for count in (counts + np.diff(new.row_starts)).tolist()])
+    _put(patch, index, new, list(encode_tiles(np.arange(len(new.keys) + 1), counts + np.diff(new.row_starts))))
     return patch
 
 

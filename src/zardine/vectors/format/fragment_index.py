@@ -28,8 +28,6 @@ from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import ranges, starts_of
 
 _HEADER = struct.Struct("<IHHII")
-_WHOLE = struct.Struct("<QqqI")
-"""The bitmap of one range, that, and the end of the offsets of lists, of which there are none."""
 _MAGIC, _VERSION = 0x5A564647, 1
 _MOST_ROWS = 2**31
 
@@ -88,11 +86,6 @@ def encode_tiles(fragments_before: Ints, counts: Ints) -> Pieces:
     for number, values in enumerate((first, first >> 32, counts, counts >> 32)):
         words[places + number] = values & (2**32 - 1)
     return Pieces.between(words.data.cast("B"), 4 * at)
-
-
-def encode_whole(count: int) -> bytes:
-    """The index of a cell whose ``count`` rows are one fragment."""
-    return _HEADER.pack(_MAGIC, _VERSION, 0, 1, 1) + _WHOLE.pack(1, 0, count, 0)
 
 
 def decode_index(blob: bytes, row_count: int) -> FragmentIndex:

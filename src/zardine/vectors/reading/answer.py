@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import repeat
 from math import floor, prod
@@ -258,8 +259,9 @@ def values_of(columns: Mapping[str, Any], rows: Ints, names: Names) -> dict[str,
 
 
 def crs_of(level: Level) -> Mapping[str, Any] | None:
-    """What the store says that the coordinates are."""
-    return level.owner.root.block.get("crs")
+    """What the store says that the coordinates are; a copy, since the document may be kept."""
+    found: Mapping[str, Any] | None = deepcopy(level.owner.root.block.get("crs"))
+    return found
 
 
 def ids_of_rows(found: Found) -> npt.NDArray[np.int64] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -93,7 +94,9 @@ def _joined(parts: Sequence[Points]) -> Points:
 def _cut(points: Points, rows: slice) -> Points:
     attributes = {name: values[rows] for name, values in points.attributes.items()}
     ids = None if points.object_ids is None else points.object_ids[rows]
-    return replace(points, positions=points.positions[rows], attributes=attributes, object_ids=ids)
+    return replace(
+        points, positions=points.positions[rows], attributes=attributes, object_ids=ids, crs=deepcopy(points.crs)
+    )
 
 
 def join_values(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -8,6 +8,7 @@ choose, it is looked up before which lines are asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -218,7 +219,7 @@ class GatheredLines:
             self._ids[which],
             {name: rows_at(column.take(*runs), place) for name, column in columns.items()},
             {name: column.take(which).decoded() for name, column in self._of_lines.items()},
-            self._crs,
+            deepcopy(self._crs),
         )
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from zardine.buffers import BytesLike
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.workers import for_each, most_requests
-from zardine.hierarchy.find import document_key
+from zardine.hierarchy.find import Seen, document_key
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
@@ -22,13 +23,16 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.format.cell_documents import NONEMPTY, ChunkList
 from zardine.vectors.format.documents import RootDocument
 from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.cells_again import PARSED
 from zardine.vectors.storing.steady import Table
 from zardine.vectors.storing.store import Level, VectorStore
 
 _OF_A_LEVEL: Final = 32 * 2**10
 """Bytes that are counted for a level, with what the root group says ..."""
-_OF_A_NODE: Final = 16 * 2**10
-"""... and for each of its nodes, beside its list of chunks."""
+_OF_A_NODE: Final = 1024
+"""... and for each of its nodes, beside its document and its list of chunks."""
+_AROUND_A_KEY: Final = 3
+"""Two quotation marks and a comma."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +43,8 @@ class KeptLevel(Level):
     listed: dict[str, list[str]] = field(default_factory=dict)
     arrays: dict[str, CellArray] = field(default_factory=dict)
     """That were opened to change the level, or lie in a local folder: they know what was read of their shards."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes in memory of each of ``nodes``, about; not for one answer."""
     versions: dict[str, Version | None] | None = None
     """Of documents that were read, by key, from before that; ``None`` for one answer: others look as they read."""
     folders: dict[str, Version] = field(default_factory=dict)
@@ -56,7 +62,7 @@ class KeptLevel(Level):
         facts = level.owner, level.path, level.document, level.pending, level.version, level.log, level.group
         return cls(*facts, to_change=to_change)
 
-    def node(self, relative: str) -> NodeMetadata | None:
+    def node(self, relative: str, seen: Seen | None = None) -> NodeMetadata | None:
         """See :meth:`Level.node`; lists of chunks are kept as numbers, and equal ones once."""
         if relative not in self.nodes:
             if self.versions is not None:
@@ -64,8 +70,12 @@ class KeptLevel(Level):
                 version = store.version(key)
                 if version is not None or store.has_cheap_looks:  # what is new changes the document of the level, too
                     self.versions.setdefault(key, version)
-            found = Level.node(self, relative)
-            self.nodes[relative] = found if self.to_change else self._with_numbers(found)
+            seen = Seen() if seen is None else seen
+            found = Level.node(self, relative, seen)
+            kept = found if self.to_change else self._with_numbers(found)
+            if self.versions is not None:
+                self.sizes[relative] = _size_of(seen.document, found, kept)
+            self.nodes[relative] = kept
         return self.nodes[relative]
 
     def names(self, relative: str) -> list[str]:
@@ -106,7 +116,8 @@ class KeptLevel(Level):
     def is_as_kept(self) -> bool:
         """Whether the documents that were used are those that are stored."""
         store, known = self.owner.store, list((self.versions or {}).items())
-        if any(not version or store.version_of_names(prefix) != version for prefix, version in self.folders.items()):
+        listed = list(self.folders.items())
+        if any(not version or store.version_of_names(prefix) != version for prefix, version in listed):
             return False
         if store.has_cheap_looks:
             looks = (
@@ -128,8 +139,8 @@ class KeptLevel(Level):
     @property
     def nbytes(self) -> int:
         """Bytes in memory, about."""
-        lists = sum(each.chunks.nbytes for each in self.lists)
-        return _OF_A_LEVEL + _OF_A_NODE * len(self.nodes) + 2 * lists
+        lists = sum(each.chunks.nbytes for each in list(self.lists))
+        return _OF_A_LEVEL + sum(list(self.sizes.values())) + 2 * lists  # other threads may read more of it
 
     def _with_numbers(self, node: NodeMetadata | None) -> NodeMetadata | None:
         keys = node.attributes.get(NONEMPTY) if isinstance(node, ArrayMetadata) else None
@@ -140,6 +151,17 @@ class KeptLevel(Level):
         if same is None:
             self.lists.append(made)
         return node.with_attributes({**node.attributes, NONEMPTY: made if same is None else same})
+
+
+def _size_of(document: BytesLike | None, node: NodeMetadata | None, kept: NodeMetadata | None) -> int:
+    """Bytes in memory of a node, about, of which the ``document`` was read, and all is kept but the text of a list."""
+    if document is None or node is None:
+        return _OF_A_NODE
+    size = len(bytes(document).translate(None, b" \n"))
+    if kept is not node:
+        keys = node.attributes[NONEMPTY]
+        size -= sum(map(len, keys)) + _AROUND_A_KEY * len(keys)
+    return _OF_A_NODE + PARSED * max(0, size)
 
 
 class KeptDocuments:
@@ -158,7 +180,8 @@ class KeptDocuments:
     def get(self, number: int, store: Store) -> KeptLevel | None:
         """Return a level that is kept, to be read from ``store``; ``None`` for none."""
         level = self._levels.get(number) if type(number) is int else None
-        if level is None or "" in level.folders.values():  # who comes next may see other names in the same version
+        if level is None or "" in list(level.folders.values()):
+            # who comes next may see other names in the same version
             return None
         if level.owner.store is store:
             return level
@@ -167,7 +190,7 @@ class KeptDocuments:
     @property
     def nbytes(self) -> int:
         """Bytes in memory, about."""
-        return sum(level.nbytes for level in self._levels.values())
+        return sum(level.nbytes for level in list(self._levels.values()))
 
     def keep(self, number: int, level: Level, before: dict[str, Version | None]) -> Level:
         """Keep a level that was opened just now; ``before`` are versions of documents from before that.
@@ -175,7 +198,8 @@ class KeptDocuments:
         Not one whose change is not carried out, or that cannot be told from the one that will be there then.
         """
         self.kind = kind_of(level.owner.root)
-        if any(each.owner.root.geometry_types != level.owner.root.geometry_types for each in self._levels.values()):
+        kinds = level.owner.root.geometry_types
+        if any(each.owner.root.geometry_types != kinds for each in list(self._levels.values())):
             self._levels.clear()  # another store has taken the place
         self._levels.pop(number, None)
         if level.version is None or not level.is_settled:

@@ -22,8 +22,8 @@ class KeptFacts:
     """What was told of a store."""
 
     def __init__(self) -> None:
-        self._facts: dict[str, Any] | None = None
-        self._versions: dict[str, Version] = {}
+        self._told: tuple[dict[str, Any], dict[str, Version]] | None = None
+        """The facts, and the versions of the documents that tell them, from before they were told."""
 
     def get(
         self, path: StoreLike, documents: Sequence[str], tell: Callable[[StoreLike], dict[str, Any]]
@@ -33,8 +33,9 @@ class KeptFacts:
         ``documents``: of the nodes that tell what is wanted of it. Where a store has no versions it is told each time.
         """
         store, inner = find_place(path)
-        if self._facts is not None and self._versions == _versions(store, inner, documents, self._versions):
-            return self._facts
+        told = self._told  # another thread may put others in the place of both
+        if told is not None and told[1] == _versions(store, inner, documents, told[1]):
+            return told[0]
         before = _versions(store, inner, _ALL, {})
         facts = tell(path)
         whole = len(before) == len(_ALL) and before == _versions(store, inner, _ALL, {})
@@ -45,7 +46,7 @@ class KeptFacts:
             and owner.level_numbers() == [each["level"] for each in facts["levels"]]
             and older in ([], owner.level_numbers()[1:])  # or the document of another level than 0 tells
         )
-        self._facts, self._versions = (facts, before) if settled else (None, {})
+        self._told = (facts, before) if settled else None
         return facts
 
 

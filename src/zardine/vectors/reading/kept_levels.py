@@ -9,12 +9,15 @@ import os
 from typing import Final
 
 from zardine.cache import Cache
+from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place
 from zardine.stores.base import Version
 from zardine.stores.local.store import LocalStore
+from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.reading.kept import KeptDocuments, KeptPlace
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.cells_again import PARSED
 
 _MOST: Final = 64 * 2**20
 """Bytes that are kept, of all stores together."""
@@ -26,8 +29,8 @@ _kept: Cache[_Place, tuple[KeptPlace, Version]] = Cache(_MOST)
 """By folder and path of a store: the place, and the version of the folder of level 0 when it was first read."""
 
 
-def lasting(path: StoreLike, number: int) -> StoreLike:
-    """The place of the store at ``path``, of which level 0 is kept; ``path`` itself where that cannot be.
+def kept_place(path: StoreLike, number: int) -> StoreLike:
+    """The place of the store at ``path``, of which level 0 is kept; where that cannot be, one of which nothing is.
 
     A level that was changed just now, or is read for the first time since it was, is opened for one answer: to keep it
     takes longer. Raises as :func:`~zardine.hierarchy.place.find_place`.
@@ -36,7 +39,7 @@ def lasting(path: StoreLike, number: int) -> StoreLike:
         return path  # stores that a user made are asked each time; other levels warn when they are opened
     store, inner = find_place(path)
     if type(store) is not LocalStore:
-        return path
+        return StorePath(store, inner)  # that was found already
     place = str(store.root), inner
     known = _kept.get(place)
     level = None if known is None else known[0].documents.get(0, known[0].store)
@@ -50,7 +53,7 @@ def lasting(path: StoreLike, number: int) -> StoreLike:
         _kept.put(place, (kept, version), _OF_A_PLACE)
     else:
         _kept.drop(place)
-    return path
+    return StorePath(store, inner)
 
 
 def note_size(path: StoreLike) -> None:
@@ -59,7 +62,9 @@ def note_size(path: StoreLike) -> None:
         place = str(path.store.root), path.path
         known = _kept.get(place)
         if known is not None and known[0] is path:
-            _kept.put(place, known, _OF_A_PLACE + path.documents.nbytes)
+            keys = document_key(path.path), document_key(child(path.path, "0"))
+            size = PARSED * sum(path.store.size(key) or 0 for key in keys)
+            _kept.put(place, known, _OF_A_PLACE + size + path.documents.nbytes)
 
 
-__all__ = ["lasting", "note_size"]
+__all__ = ["kept_place", "note_size"]

@@ -31,9 +31,10 @@ def kept_manifests(level: Level, read: Callable[[], Manifests | None]) -> Manife
     known = _kept.get(place)
     if known is not None and _are_unchanged(store, known[0]):
         return known[1]
-    before = _versions(level) if _are_newest(level) else None
-    if before is None:
+    documents = {key: store.version(key) for key in (document_key(child(level.path, part)) for part in _PARTS)}
+    if not _knows_no_others(level, documents):
         return read()
+    before = {**documents, **_versions_of_objects(level)}  # documents are read after their versions were taken
     found = read()
     if found is not None and _are_unchanged(store, before):
         found.freeze()
@@ -41,25 +42,24 @@ def kept_manifests(level: Level, read: Callable[[], Manifests | None]) -> Manife
     return found
 
 
-def _are_newest(level: Level) -> bool:
-    """Whether the documents that the level knows of its objects are none, or those that are there now."""
+def _knows_no_others(level: Level, documents: _Versions) -> bool:
+    """Whether the documents that the level knows of its objects are none, or those of these versions."""
     if not isinstance(level, KeptLevel):
         return True
-    store, seen = level.owner.store, [document_key(child(level.path, part)) for part in _PARTS if part in level.nodes]
     known = level.versions or {}
-    return all(key in known for key in seen) and _are_unchanged(store, {key: known[key] for key in seen})
+    seen = [document_key(child(level.path, part)) for part in _PARTS if part in level.nodes]
+    return all(key in known and known[key] == documents[key] for key in seen)
 
 
-def _versions(level: Level) -> _Versions:
-    """Of every document and object that manifests and ids are read from; ``None`` of what is not there."""
-    store = level.owner.store
-    keys = [document_key(child(level.path, part)) for part in _PARTS]
+def _versions_of_objects(level: Level) -> _Versions:
+    """Of every object that manifests and ids are read from; ``None`` of what is not there."""
+    keys = []
     for part in _PARTS[1:]:
         table = level.table(part)
         if table is not None and table.ndim == 1:
             handle = table._handle
             keys += [handle.key((number,)) for number in range(-(-len(table) // table.chunks[0]))]
-    return {key: store.version(key) for key in keys}
+    return {key: level.owner.store.version(key) for key in keys}
 
 
 def _are_unchanged(store: Store, versions: _Versions) -> bool:

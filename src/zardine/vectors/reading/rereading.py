@@ -24,7 +24,7 @@ from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.reading.kept import KeptLevel, KeptPlace
-from zardine.vectors.reading.kept_levels import lasting, note_size
+from zardine.vectors.reading.kept_levels import kept_place, note_size
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore
 
@@ -75,10 +75,12 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
     Raises :class:`~zardine.errors.StoreError` where that happens again and again, and what :func:`open_level` and
     ``read`` raise.
     """
-    path = lasting(path, number)
-    kept = path.documents.get(number, path.store) if isinstance(path, KeptPlace) else None
+    place = kept_place(path, number)
+    if isinstance(place, KeptPlace):
+        path = place
+    kept = place.documents.get(number, place.store) if isinstance(place, KeptPlace) else None
     was_kept, before = kept is not None, 0 if kept is None else kept.nbytes
-    level = _opened(path, number) if kept is None else kept
+    level = _opened(place, number) if kept is None else kept
     for attempt in attempts(CHANGES):
         if attempt.number > 1:  # after the wait, in which others change what was opened before
             level, was_kept = _opened(path, number), False

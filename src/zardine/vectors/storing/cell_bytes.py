@@ -152,12 +152,6 @@ def by_shard(cells: Ints, shard: ShardLayout) -> tuple[Ints, Ints, Ints, Ints]:
 
 def write_pieces(array: Array, rows: Pieces) -> None:
     """Store the rows of a table of byte strings that no document names yet, whose fill value is the empty one."""
-    for number, data in pieces_in_chunks(array, rows):
-        _write(array, [((number,), data)], 1)
-
-
-def pieces_in_chunks(array: Array, rows: Pieces) -> Iterator[tuple[int, BytesLike]]:
-    """Yield the number and the stored form of each chunk of such a table in which any row is not empty."""
     assert KERNEL is not None
     step = array.chunks[0]
     compressors = array._handle.layout.chain(array.chunks).compressors
@@ -168,7 +162,7 @@ def pieces_in_chunks(array: Array, rows: Pieces) -> Iterator[tuple[int, BytesLik
             data: BytesLike = step.to_bytes(4, "little") + joined + bytes(4 * (step - len(some)))
             for codec in compressors:
                 data = codec.encode(data)
-            yield number, data
+            _write(array, [((number,), data)], 1)
 
 
 def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> None:

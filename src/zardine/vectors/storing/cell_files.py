@@ -31,7 +31,7 @@ from zardine.stores.local.store import LocalStore
 from zardine.vectors.format.pieces import Pieces
 
 _Shards: TypeAlias = tuple[Sequence[int], Sequence[int], int, bool, bool]
-NewCells: TypeAlias = tuple[bytes, Ints, tuple[BytesLike, Ints, Ints], int | None, _Shards | None]
+NewCells: TypeAlias = tuple[bytes, Ints, tuple[BytesLike, Ints, Ints], int, _Shards | None]
 """The new cells of an array, as ``make_cell_files`` of the kernel takes them."""
 
 _AT_ONCE = 2**20
@@ -68,16 +68,8 @@ def new_cells(path: str, layout: ArrayLayout, cells: Ints, values: Pieces) -> Ne
     shards = None
     if shard is not None:
         shards = shard.grid, shard.strides, shard.count, shard.index_at_start, shard.has_checksum
-    return _named(path, layout.key_form), np.ascontiguousarray(cells, np.int64), values.parts, sums, shards
-
-
-def new_objects(path: str, form: str, coordinates: Ints, values: Pieces) -> NewCells:
-    """Return objects of an array whose keys have this ``form``, as they are to be stored, for the kernel."""
-    return _named(path, form), np.ascontiguousarray(coordinates, np.int64), values.parts, None, None
-
-
-def _named(path: str, form: str) -> bytes:
-    return os.fsencode(f"{path.replace('%', '%%')}/{form}" if path else form)
+    keys = f"{path.replace('%', '%%')}/{layout.key_form}" if path else layout.key_form
+    return os.fsencode(keys), np.ascontiguousarray(cells, np.int64), values.parts, sums, shards
 
 
 def make_cells(store: Store, path: str, arrays: Sequence[NewCells], threads: int | None = None) -> None:
@@ -194,4 +186,4 @@ def put_documents(store: Store, documents: Sequence[tuple[str, bytes]]) -> None:
             store.set(*some[number])
 
 
-__all__ = ["CellFiles", "NewCells", "form_of_cells", "make_cells", "new_cells", "new_objects", "put_documents"]
+__all__ = ["CellFiles", "NewCells", "form_of_cells", "make_cells", "new_cells", "put_documents"]

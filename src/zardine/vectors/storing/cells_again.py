@@ -17,7 +17,7 @@ from zardine.vectors.storing.cells import CellArray
 
 _MOST: Final = 32 * 2**20
 """Bytes that are kept, about."""
-_PARSED: Final = 8
+PARSED: Final = 8
 """Bytes that what a document says takes in memory, for each of its own, about."""
 
 _opened: Cache[tuple[str, str], tuple[bytes, ArrayConfig, CellArray]] = Cache(_MOST)
@@ -46,8 +46,8 @@ def open_again(store: Store, path: str) -> CellArray | None:
         return None
     found = CellArray.open(store, path, node)
     if found is not None:
-        _opened.put(place, (data, config, found), 1024 + _PARSED * len(data))
+        _opened.put(place, (data, config, found), 1024 + PARSED * len(data))
     return found
 
 
-__all__ = ["open_again"]
+__all__ = ["PARSED", "open_again"]

@@ -6,10 +6,10 @@ no compression. All else is left to the arrays of :mod:`zardine.nodes.array`, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from zardine.vectors.storing.cell_bytes import by_shard
 _MOST_INDEX: Final = 4 * 2**20
 """Bytes of an index that the kernel reads, of which it makes a few copies: a document may say anything."""
 
+_FOLDERS: Final = 64
+_FILES: Final = 256
+"""Shards that are extended together, and folders that these are in, beside those above them: the files of those that
+are made anew are open until that is noted."""
 
 Change = tuple[Array, Ints, Sequence[bytes]]
 """An array, cells ``(C, K)`` of it, and what each is to hold."""
@@ -62,7 +66,8 @@ def extend_shards(changes: Sequence[Change]) -> list[Ints]:
         form, shard = _form_of(array), array._handle.layout.uniform_shard
         if form is None or shard is None or not len(values):
             continue
-        if last is None or last[0].grid != shard.grid or not np.array_equal(last[1], cells):
+        same = last is not None and (last[0].grid, last[0].strides) == (shard.grid, shard.strides)
+        if last is None or not same or not np.array_equal(last[1], cells):
             last = shard, cells, by_shard(cells, shard)  # arrays of vertices change in the same cells
         shards, order, bounds, rows = last[2]
         keys = array._handle.keys(map(tuple, shards.tolist()))
@@ -101,20 +106,39 @@ def _extend(form: _Form, extensions: Sequence[_Extension]) -> list[list[int]]:
     """Extend shards of one form; gives of each array the numbers of those that are still to do."""
     assert KERNEL is not None
     sums, count, most, unused = form
+    store = extensions[0].handle.store
     keys = [key for each in extensions for key in each.keys]
-    sizes = [len(each.values) for each in extensions]
-    bounds = [each.bounds[:-1] + before for each, before in zip(extensions, accumulate([0, *sizes]), strict=False)]
-    table = np.concatenate([*bounds, [sum(sizes)]]), np.concatenate([each.rows for each in extensions])
-    with extensions[0].handle.store.new_files(keys, changing=True) as files:
-        if files is None:
-            return [list(range(len(each.keys))) for each in extensions]
-        values = [value for each in extensions for value in each.values]
-        done = iter(KERNEL.extend_shards(values, sums, (*table, count, False, True), files, most, unused))
-    undone: list[list[int]] = []
-    for each in extensions:
-        told = list(islice(done, len(each.keys)))
-        undone.append([w for w, key in enumerate(each.keys) if not note_changed(each.handle, key, told[w])])
-    return undone
+    values = [value for each in extensions for value in each.values]
+    before = accumulate([0, *(len(each.values) for each in extensions)])
+    starts = [each.bounds[:-1] + number for each, number in zip(extensions, before, strict=False)]
+    bounds, rows = np.concatenate([*starts, [len(values)]]), np.concatenate([each.rows for each in extensions])
+    owners = ((each, which) for each in extensions for which in range(len(each.keys)))
+    undone: dict[int, list[int]] = {each.number: [] for each in extensions}
+    for some in _portions(keys):
+        edges = bounds[some.start : some.stop + 1]
+        first, last = int(edges[0]), int(edges[-1])
+        table = edges - first, rows[first:last], count, False, True
+        with store.new_files(keys[some.start : some.stop], changing=True) as files:
+            if files is None:
+                done: Sequence[Any] = [None] * len(some)
+            else:
+                done = KERNEL.extend_shards(values[first:last], sums, table, files, most, unused)
+        for told, (each, which) in zip(done, islice(owners, len(some)), strict=True):
+            if not note_changed(each.handle, each.keys[which], told):
+                undone[each.number].append(which)
+    return list(undone.values())
+
+
+def _portions(keys: Sequence[str]) -> Iterator[range]:
+    """Yield runs of shards that are extended together: so many folders of them, and files, may be open at a time."""
+    start, folders = 0, set[str]()
+    for number, key in enumerate(keys):
+        folder = key.rpartition("/")[0]
+        if number - start == _FILES or (len(folders) == _FOLDERS and folder not in folders):
+            yield range(start, number)
+            start, folders = number, set()
+        folders.add(folder)
+    yield range(start, len(keys))
 
 
 __all__ = ["extend_shards"]

@@ -85,7 +85,7 @@ def _write_together(store: Store, path: str, nodes: Iterable[Node]) -> list[Node
             made.append(node)
             waiting.append(node)
             listed += 0 if node.chunks is None else len(node.chunks)
-            new = _for_kernel(store, path, node)
+            new = _for_kernel(node)
             if new is not None:
                 files.add(new)
             elif isinstance(node.metadata, ArrayMetadata):
@@ -105,7 +105,7 @@ def _put_documents(store: Store, path: str, nodes: Sequence[Node], files: CellFi
     put_documents(store, found)
 
 
-def _for_kernel(store: Store, path: str, node: Node) -> NewCells | None:
+def _for_kernel(node: Node) -> NewCells | None:
     """What a new node holds, for the kernel; ``None`` where it does not make the files of that, or there is nothing."""
     metadata = node.metadata
     if not isinstance(metadata, ArrayMetadata) or node.encoded:

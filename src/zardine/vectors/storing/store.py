@@ -212,14 +212,14 @@ class Level:
         """Axes of its chunk grid."""
         return len(self.document.chunk_dims)
 
-    def node(self, relative: str) -> NodeMetadata | None:
-        """The document of the node below the level, or ``None``."""
+    def node(self, relative: str, seen: Seen | None = None) -> NodeMetadata | None:
+        """The document of the node below the level, or ``None``; ``seen``: as for ``find_node``, where it is stored."""
         if relative in self.pending:
             document = self.pending[relative]
             return None if document is None else parse_node_json(document, f"the pending document of {relative}")
         if self.log is not None and relative in self.log.documents:
             return parse_node_json(dict(self.log.documents[relative]), f"the logged document of {relative}")
-        return find_node(self.owner.store, child(self.path, relative), 3)
+        return find_node(self.owner.store, child(self.path, relative), 3, seen=seen)
 
     def names(self, relative: str) -> list[str]:
         """Names of what is below a node (``""``: the level), sorted."""
