@@ -11,7 +11,7 @@ use crate::axis_rows::{AxisRows, ListedArrays, StridedArrays};
 use crate::chunk_box::ObjectTable;
 use crate::known_file::KnownFile;
 use crate::object_parts::ShardForm;
-use crate::python::buffers::Buffer;
+use crate::python::buffers::{Buffer, integers_of};
 use crate::python::files::PyKnownFile;
 use crate::readable::{File, Readable};
 use crate::shard_table::ShardTable;
@@ -239,21 +239,20 @@ impl<'py> Tables<'py> {
 /// What parts are that are shards: rows of an index, whether it comes first and has a checksum, places, and ranks.
 pub fn shard_form(form: &Bound<'_, PyTuple>) -> PyResult<ShardForm> {
     expect_length(form, 5)?;
-    let integers = |each: &Bound<'_, PyAny>| Buffer::of(each, false)?.copied_integers();
     let ranks = form.get_item(4)?;
     Ok(ShardForm {
         count: form.get_item(0)?.extract()?,
         index_at_start: form.get_item(1)?.extract()?,
         has_checksum: form.get_item(2)?.extract()?,
-        places: form.get_item(3)?.try_iter()?.map(|each| integers(&each?)).collect::<PyResult<_>>()?,
-        ranks: if ranks.is_none() { None } else { Some(integers(&ranks)?) },
+        places: form.get_item(3)?.try_iter()?.map(|each| integers_of(&each?)).collect::<PyResult<_>>()?,
+        ranks: if ranks.is_none() { None } else { Some(integers_of(&ranks)?) },
     })
 }
 
 /// Which of so many jobs make up which shard: bounds, rows, count of rows, whether the index comes first, has a checksum.
 pub fn shard_table(shards: &Bound<'_, PyTuple>, jobs: usize) -> PyResult<ShardTable> {
     expect_length(shards, 5)?;
-    let numbers = |at: usize| Buffer::of(&shards.get_item(at)?, false)?.copied_integers();
+    let numbers = |at: usize| integers_of(&shards.get_item(at)?);
     let form = (shards.get_item(3)?.extract()?, shards.get_item(4)?.extract()?);
     ShardTable::new(&numbers(0)?, &numbers(1)?, shards.get_item(2)?.extract()?, form, jobs).map_err(invalid)
 }

@@ -162,3 +162,8 @@ impl Drop for Buffer<'_> {
         unsafe { ffi::PyBuffer_Release(&mut *self.raw) };
     }
 }
+
+/// A copy of the integers of a buffer.
+pub fn integers_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    Buffer::of(object, false)?.copied_integers()
+}

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
 use super::arguments::invalid;
-use super::buffers::Buffer;
+use super::buffers::{Buffer, integers_of};
 use super::pipeline_class::{NewByteArray, guarded};
 use super::rows::integers;
 use crate::cell_numbers::{self, CellGrid, Positions};
@@ -70,7 +70,7 @@ pub fn find_cell_runs<'py>(
 ) -> PyResult<Vec<Bound<'py, PyByteArray>>> {
     let (lengths, first, widths) = grid;
     let grid = CellGrid::new(&lengths, &first, &widths).map_err(invalid)?;
-    let (buffer, edges) = (Buffer::of(positions, false)?, Buffer::of(edges, false)?.copied_integers()?);
+    let (buffer, edges) = (Buffer::of(positions, false)?, integers_of(edges)?);
     let positions = Positions { values: buffer.bytes()?, double };
     if is_far_more(grid.count(), positions.values.len() / (grid.rank() * if double { 8 } else { 4 })) {
         return Err(invalid("far more cells than positions"));

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
 
 use super::arguments::{Sources, invalid, shard_table};
-use super::buffers::Buffer;
+use super::buffers::{Buffer, integers_of};
 use super::files::PyNewFiles;
 use super::pipeline_class::{ChangedFile, NewByteArray, columns, guarded, job_table, told_of};
 use crate::cell_files::{self, CellArray, ShardsForm};
@@ -35,17 +35,11 @@ pub fn read_elements<'py>(
         return Err(invalid("ends of outputs that are not those of all jobs"));
     }
     let Some(call) = Elements::new(&sources, &jobs, sums).map_err(invalid)? else { return Ok(None) };
-    let mut contents = ends.iter().map(|_| NewByteArray::new(py)).collect::<PyResult<Vec<_>>>()?;
     let starts = [0].iter().chain(&ends);
-    let spans = starts.zip(&ends).map(|(&start, &end)| (start, end));
-    let outs = contents
-        .iter_mut()
-        .zip(spans)
-        .map(|(content, (start, end))| content.grow_with_zeros(call.total_of(start..end)).map(|out| (end, out)));
-    let outs = outs.collect::<PyResult<Vec<_>>>()?;
-    let outcome = guarded(py, || call.read_apart(outs, threads))?;
-    // SAFETY: zeros were written to all of each.
-    Ok(outcome.is_ok().then(|| contents.into_iter().map(|content| unsafe { content.filled() }).collect()))
+    let totals: Vec<usize> = starts.zip(&ends).map(|(&start, &end)| call.total_of(start..end)).collect();
+    NewByteArray::made_together(py, &totals, |outs| {
+        call.read_apart(ends.iter().copied().zip(outs).collect(), threads).is_ok()
+    })
 }
 
 #[pyfunction]
@@ -61,15 +55,11 @@ pub fn read_element_parts<'py>(
     let held = Sources::of(sources)?;
     let sources = held.sources()?;
     let jobs = job_table(jobs, 3, 0)?;
-    let spans = Buffer::of(spans, false)?.copied_integers()?;
+    let spans = integers_of(spans)?;
     let Some(elements) = Elements::new(&sources, &jobs, sums).map_err(invalid)? else { return Ok(None) };
     let Some(call) = ElementParts::new(elements, sizes, &spans) else { return Ok(None) };
-    let mut contents = call.totals().map(|_| NewByteArray::new(py)).collect::<PyResult<Vec<_>>>()?;
-    let outs = contents.iter_mut().zip(call.totals()).map(|(content, total)| content.grow_with_zeros(total));
-    let outs = outs.collect::<PyResult<Vec<_>>>()?;
-    let outcome = guarded(py, || call.read(outs, threads))?;
-    // SAFETY: zeros were written to all of each.
-    Ok(outcome.is_ok().then(|| contents.into_iter().map(|content| unsafe { content.filled() }).collect()))
+    let totals: Vec<usize> = call.totals().collect();
+    NewByteArray::made_together(py, &totals, |outs| call.read(outs, threads).is_ok())
 }
 
 /// Bytes of a length.
@@ -172,8 +162,11 @@ impl<'py> Strings<'py> {
     /// Of a buffer, and int64 that tell where each begins in it and how long it is.
     fn of(elements: &Bound<'py, PyTuple>) -> PyResult<Self> {
         let (data, starts, lengths): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>) = elements.extract()?;
-        let numbers = |each| Buffer::of(each, false)?.copied_integers();
-        Ok(Strings { buffer: Buffer::of(&data, false)?, starts: numbers(&starts)?, lengths: numbers(&lengths)? })
+        Ok(Strings {
+            buffer: Buffer::of(&data, false)?,
+            starts: integers_of(&starts)?,
+            lengths: integers_of(&lengths)?,
+        })
     }
 
     fn packing(&self, sums: usize, shards: Option<&Bound<'_, PyTuple>>) -> PyResult<Packing<'_>> {

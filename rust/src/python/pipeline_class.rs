@@ -24,7 +24,7 @@ use crate::path_form::PathForm;
 use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
 use crate::python::arguments::{self, Sources, Tables, invalid};
-use crate::python::buffers::Buffer;
+use crate::python::buffers::{Buffer, integers_of};
 use crate::python::files::{PyKnownFile, PyNewFiles};
 use crate::shard_table::{Entry, ShardTable};
 use crate::sources::Source;
@@ -494,7 +494,7 @@ fn planned(
     shard: Option<&Bound<'_, PyTuple>>,
 ) -> PyResult<Planned> {
     let form = shard.map(arguments::shard_form).transpose()?;
-    let parts = Buffer::of(parts, false)?.copied_integers()?;
+    let parts = integers_of(parts)?;
     let (jobs, shards) = plan_parts(&parts, shape.len(), objects, form.as_ref()).map_err(invalid)?;
     Ok((arguments::axes(axes, jobs.used_rows(), shape)?, jobs, shards))
 }
@@ -574,11 +574,22 @@ impl<'py> NewByteArray<'py> {
         size: usize,
         fill: impl FnOnce(&mut [u8]) -> bool + Send,
     ) -> PyResult<Option<Bound<'py, PyByteArray>>> {
-        let mut content = NewByteArray::new(py)?;
-        let out = content.grow_with_zeros(size)?;
-        let is_done = guarded(py, || fill(out))?;
-        // SAFETY: zeros were written to all of it.
-        Ok(is_done.then(|| unsafe { content.filled() }))
+        let made = Self::made_together(py, &[size], |mut outs| outs.pop().is_some_and(fill))?;
+        Ok(made.and_then(|mut made| made.pop()))
+    }
+
+    /// As `made_by`, of one for each of `sizes`.
+    pub fn made_together(
+        py: Python<'py>,
+        sizes: &[usize],
+        fill: impl FnOnce(Vec<&mut [u8]>) -> bool + Send,
+    ) -> PyResult<Option<Vec<Bound<'py, PyByteArray>>>> {
+        let mut contents = sizes.iter().map(|_| NewByteArray::new(py)).collect::<PyResult<Vec<_>>>()?;
+        let outs = contents.iter_mut().zip(sizes).map(|(content, &size)| content.grow_with_zeros(size));
+        let outs = outs.collect::<PyResult<Vec<_>>>()?;
+        let is_done = guarded(py, || fill(outs))?;
+        // SAFETY: zeros were written to all of each.
+        Ok(is_done.then(|| contents.into_iter().map(|content| unsafe { content.filled() }).collect()))
     }
 
     /// `more` bytes at the end, still to be written.

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 
 use super::arguments::invalid;
-use super::buffers::Buffer;
+use super::buffers::{Buffer, integers_of};
 use super::pipeline_class::{NewByteArray, guarded};
 use crate::link_placement::{self, Placed};
 use crate::{fragment_ranges, rows};
@@ -48,8 +48,7 @@ pub fn decode_ranges<'py>(
     copy.try_reserve_exact(shared.len()).map_err(|_| invalid("not enough memory"))?;
     copy.resize(shared.len(), 0);
     shared.copy_to(0, &mut copy);
-    let [lengths, row_counts] = [lengths, row_counts].map(|each| Buffer::of(each, false)?.copied_integers());
-    let (lengths, row_counts) = (lengths?, row_counts?);
+    let (lengths, row_counts) = (integers_of(lengths)?, integers_of(row_counts)?);
     let found = guarded(py, || fragment_ranges::decode(&copy, &lengths, &row_counts))?;
     let bytes = |numbers: &[i64]| {
         PyBytes::new_with(py, size_of_val(numbers), |out| {
@@ -69,8 +68,7 @@ pub fn encode_tiles<'py>(
     before: &Bound<'py, PyAny>,
     counts: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyByteArray>> {
-    let [before, counts] = [before, counts].map(|each| Buffer::of(each, false)?.copied_integers());
-    let (before, counts) = (before?, counts?);
+    let (before, counts) = (integers_of(before)?, integers_of(counts)?);
     let size = fragment_ranges::size(&before).ok_or_else(|| invalid("numbers of fragments that do not ascend"))?;
     let made = NewByteArray::made_by(py, size, |out| fragment_ranges::encode(&before, &counts, out))?;
     made.ok_or_else(|| invalid("counts that do not fit to their numbers"))
@@ -82,8 +80,7 @@ pub fn find_cells<'py>(
     starts: &Bound<'py, PyAny>,
     rows: &Bound<'py, PyAny>,
 ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
-    let [starts, rows] = [starts, rows].map(|each| Buffer::of(each, false)?.copied_integers());
-    let (starts, rows) = (starts?, rows?);
+    let (starts, rows) = (integers_of(starts)?, integers_of(rows)?);
     let found = guarded(py, || link_placement::find_cells(&starts, &rows))?;
     let (cells, local) = found.ok_or_else(|| invalid("rows that are in no cell"))?;
     Ok((integers(py, &cells)?, integers(py, &local)?))
@@ -112,7 +109,7 @@ pub fn place_links<'py>(
 }
 
 fn whole_rows(rows: &Bound<'_, PyAny>, width: usize) -> PyResult<Vec<i64>> {
-    let found = Buffer::of(rows, false)?.copied_integers()?;
+    let found = integers_of(rows)?;
     if width == 0 || found.len() % width != 0 {
         return Err(invalid(format!("{} integers are no rows of {width}", found.len())));
     }
