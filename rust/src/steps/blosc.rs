@@ -11,9 +11,10 @@ use crate::Outcome;
 use crate::parts::Parts;
 use crate::read_space::ReadSpace;
 use crate::scratch::Scratch;
+use crate::steps::Decoders;
 use crate::steps::blosc_streams::{Format, decompress_stream};
 use crate::steps::encoders::Encoders;
-use crate::steps::{Decoders, shuffle};
+use crate::steps::shuffle::{self, Planes};
 
 #[derive(Debug)]
 pub struct Parameters {
@@ -287,38 +288,52 @@ fn decompress_block(
             elements => (typesize - 1) * count + elements,
         }
     };
-    let mut scratch = std::mem::take(&mut decoders.block);
-    let mut decode = |into: &mut [u8]| -> Outcome {
-        for (i, part) in into.chunks_exact_mut(part).enumerate() {
-            let length = word(data, position).ok_or("a blosc block begins outside of the buffer")?;
-            position += 4;
-            let stop = position.checked_add(length).filter(|&stop| stop <= data.len());
-            let stream = &data[position..stop.ok_or("a blosc stream ends outside of the buffer")?];
-            position += length;
-            let wanted = wanted(i).min(part.len());
-            if length == part.len() {
-                part[..wanted].copy_from_slice(&stream[..wanted]);
+    let mut next = || -> Outcome<&[u8]> {
+        let length = word(data, position).ok_or("a blosc block begins outside of the buffer")?;
+        let start = position + 4;
+        let stop = start.checked_add(length).filter(|&stop| stop <= data.len());
+        position = stop.ok_or("a blosc stream ends outside of the buffer")?;
+        Ok(&data[start..position])
+    };
+    if !by_bytes && !by_bits {
+        for (i, into) in block.chunks_exact_mut(part).enumerate() {
+            let (stream, wanted) = (next()?, wanted(i).min(part));
+            if stream.len() == part {
+                into[..wanted].copy_from_slice(&stream[..wanted]);
             } else if wanted > 0 {
-                decompress_stream(format, stream, part, wanted, decoders)?;
+                decompress_stream(format, stream, into, wanted, decoders)?;
             }
         }
-        Ok(())
-    };
-    let outcome = if by_bytes || by_bits {
-        scratch.take(size).and_then(|shuffled| {
-            decode(shuffled)?;
-            let unshuffle = if by_bytes { shuffle::unshuffle_bytes } else { shuffle::unshuffle_bits };
-            match parts {
-                None => unshuffle(shuffled, block, typesize, needed.clone()),
-                Some((parts, range)) => {
-                    parts.each_within(range).for_each(|part| unshuffle(shuffled, block, typesize, part));
+        return Ok(());
+    }
+    let mut scratch = std::mem::take(&mut decoders.block);
+    let outcome = scratch.take(size).and_then(|room| {
+        let mut pieces: [&[u8]; MAX_SPLITS] = [&[]; MAX_SPLITS];
+        for ((i, into), piece) in room.chunks_exact_mut(part).enumerate().zip(&mut pieces) {
+            let (stream, wanted) = (next()?, wanted(i).min(part));
+            *piece = if stream.len() == part {
+                stream
+            } else {
+                if wanted > 0 {
+                    decompress_stream(format, stream, into, wanted, decoders)?;
                 }
+                into
+            };
+        }
+        let planes = Planes::new(&pieces[..streams], size, typesize);
+        let mut unshuffle = |part: Range<usize>| {
+            if by_bytes {
+                shuffle::unshuffle_bytes(&planes, block, part);
+            } else {
+                shuffle::unshuffle_bits(&planes, block, part);
             }
-            Ok(())
-        })
-    } else {
-        decode(block)
-    };
+        };
+        match parts {
+            None => unshuffle(needed.clone()),
+            Some((parts, range)) => parts.each_within(range).for_each(unshuffle),
+        }
+        Ok(())
+    });
     decoders.block = scratch;
     outcome
 }

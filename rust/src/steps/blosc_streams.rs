@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::Outcome;
-use crate::steps::Decoders;
+use crate::steps::{Decoders, lz4};
 
 #[derive(Clone, Copy)]
 pub enum Format {
@@ -18,15 +18,8 @@ pub enum Format {
 const LONGEST_BLOSCLZ: usize = 1 << 23;
 
 unsafe extern "C" {
-    // exported by libblosc, liblz4 and libsnappy, not declared by their crates
+    // exported by libblosc and libsnappy, not declared by their crates
     fn blosclz_decompress(input: *const c_void, length: c_int, output: *mut c_void, maxout: c_int) -> c_int;
-    fn LZ4_decompress_safe_partial(
-        input: *const c_char,
-        output: *mut c_char,
-        length: c_int,
-        wanted: c_int,
-        room: c_int,
-    ) -> c_int;
     fn snappy_uncompress(input: *const c_char, length: usize, output: *mut c_char, nbytes: *mut usize) -> c_int;
 }
 
@@ -46,12 +39,6 @@ impl Format {
     }
 }
 
-/// Streams of LZ4 that become more than so many times as long repeat so much that to stop early takes longer than not to:
-/// what is repeated beyond the end is copied byte by byte.
-const REPETITIVE: usize = 16;
-/// Of LZ4, what leaves less than one of so many bytes out is as good as everything.
-const WORTH: usize = 4;
-
 /// Decompress `stream` to exactly fill `target`; or, where that is less work, its first `wanted` bytes.
 pub fn decompress_stream(
     format: Format,
@@ -63,8 +50,6 @@ pub fn decompress_stream(
     let (Ok(taken), Ok(given)) = (c_int::try_from(stream.len()), c_int::try_from(target.len())) else {
         return Err("a blosc stream is too long".into());
     };
-    let is_less = wanted <= target.len() - target.len() / WORTH && stream.len() >= target.len() / REPETITIVE;
-    let beginning = (is_less && wanted < target.len()).then_some(wanted as c_int);
     let full = match format {
         Format::Zlib => return decoders.gzip.decompress_zlib(stream, target),
         Format::Zstd => return decoders.zstd.decompress_beginning(stream, target, wanted),
@@ -75,15 +60,7 @@ pub fn decompress_stream(
         Format::Blosclz => unsafe {
             blosclz_decompress(stream.as_ptr().cast(), taken, target.as_mut_ptr().cast(), given) == given
         },
-        // SAFETY: as above; this function is made for any bytes, and writes no more than there is room for.
-        Format::Lz4 if let Some(wanted) = beginning => unsafe {
-            let (input, output) = (stream.as_ptr().cast(), target.as_mut_ptr().cast());
-            LZ4_decompress_safe_partial(input, output, taken, wanted, given) >= wanted
-        },
-        // SAFETY: as above; this function is made for any bytes.
-        Format::Lz4 => unsafe {
-            lz4_sys::LZ4_decompress_safe(stream.as_ptr().cast(), target.as_mut_ptr().cast(), taken, given) == given
-        },
+        Format::Lz4 => lz4::decompress(stream, target, wanted),
         Format::Snappy => {
             let mut nbytes = target.len();
             // SAFETY: as above; the function gives up where more than `nbytes` would come out.

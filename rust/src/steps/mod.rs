@@ -4,6 +4,7 @@ pub mod blosc;
 pub mod blosc_streams;
 pub mod encoders;
 pub mod gzip;
+pub mod lz4;
 pub mod shuffle;
 pub mod sum;
 pub mod zstd;

@@ -2,45 +2,86 @@
 
 use std::ops::Range;
 
-/// From all first bytes, all second bytes, ... back to elements of `typesize` bytes; what is left over at the end is
-/// copied. Both slices are equally long. Of `target` the bytes `needed` are written, and perhaps more.
-pub fn unshuffle_bytes(shuffled: &[u8], target: &mut [u8], typesize: usize, needed: Range<usize>) {
-    let whole = shuffled.len() / typesize * typesize;
-    let (planes, rest) = shuffled.split_at(whole);
-    let (elements, tail) = target.split_at_mut(whole);
-    tail.copy_from_slice(rest);
-    let count = whole / typesize;
-    interleave(planes, elements, typesize, needed.start / typesize..needed.end.div_ceil(typesize).min(count));
+/// A block whose elements are shuffled: `typesize` planes, each with one byte (or eight bits) of all elements, and what is left
+/// over. All planes lie in one piece, or each in one of its own.
+pub struct Planes<'a> {
+    pieces: &'a [&'a [u8]],
+    typesize: usize,
+    count: usize,
 }
 
-/// From all lowest bits, ... back to elements of `typesize` bytes. As c-blosc does it: nothing was shuffled unless the
-/// number of elements is a multiple of 8. Of `target` the bytes `needed` are written, and perhaps more.
-pub fn unshuffle_bits(shuffled: &[u8], target: &mut [u8], typesize: usize, needed: Range<usize>) {
-    let count = shuffled.len() / typesize;
-    if !count.is_multiple_of(8) || count == 0 {
-        target.copy_from_slice(shuffled);
+impl<'a> Planes<'a> {
+    /// The planes of `nbytes` bytes in one piece, or in `typesize` pieces which are equally long.
+    pub fn new(pieces: &'a [&'a [u8]], nbytes: usize, typesize: usize) -> Self {
+        let count = nbytes / typesize;
+        let in_one = pieces.len() == 1 && pieces[0].len() == nbytes;
+        let in_many = pieces.len() == typesize && pieces.iter().all(|piece| piece.len() == count);
+        assert!(in_one || (in_many && nbytes == count * typesize));
+        Planes { pieces, typesize, count }
+    }
+
+    /// Plane number `at < typesize`, of `count` bytes.
+    fn plane(&self, at: usize) -> &'a [u8] {
+        match self.pieces {
+            [piece] => &piece[at * self.count..(at + 1) * self.count],
+            pieces => pieces[at],
+        }
+    }
+
+    /// Go through the planes.
+    fn each(&self) -> impl Iterator<Item = &'a [u8]> {
+        (0..self.typesize).map(|at| self.plane(at))
+    }
+
+    /// What is left over at the end, which is not shuffled.
+    fn rest(&self) -> &'a [u8] {
+        match self.pieces {
+            [piece] => &piece[self.typesize * self.count..],
+            _ => &[],
+        }
+    }
+}
+
+/// From all first bytes, all second bytes, ... back to elements, and what is left over at the end. `target` is as long as
+/// these; of it the bytes `needed` are written, and perhaps more.
+pub fn unshuffle_bytes(planes: &Planes, target: &mut [u8], needed: Range<usize>) {
+    let (typesize, count) = (planes.typesize, planes.count);
+    let (elements, tail) = target.split_at_mut(typesize * count);
+    tail.copy_from_slice(planes.rest());
+    interleave(planes, elements, needed.start / typesize..needed.end.div_ceil(typesize).min(count));
+}
+
+/// From all lowest bits, ... back to elements. As c-blosc does it: nothing was shuffled unless the number of elements is a
+/// multiple of 8. `target` is as long as the planes and what is left over; of it the bytes `needed` are written, and
+/// perhaps more.
+pub fn unshuffle_bits(planes: &Planes, target: &mut [u8], needed: Range<usize>) {
+    let (typesize, count) = (planes.typesize, planes.count);
+    let (elements, tail) = target.split_at_mut(typesize * count);
+    tail.copy_from_slice(planes.rest());
+    if count == 0 {
+        return;
+    }
+    if !count.is_multiple_of(8) {
+        elements.chunks_exact_mut(count).zip(planes.each()).for_each(|(part, plane)| part.copy_from_slice(plane));
         return;
     }
     let first = needed.start / typesize / TILE * TILE;
     let stop = needed.end.div_ceil(typesize).min(count);
-    let whole = count * typesize;
-    let (planes, rest) = shuffled.split_at(whole);
-    let (elements, tail) = target.split_at_mut(whole);
-    tail.copy_from_slice(rest);
     let mut bytes = [0; TILE * LARGEST_TILED];
     if typesize > LARGEST_TILED {
-        return join_bits(planes, elements, typesize, first..stop);
+        return join_bits(planes, elements, first..stop);
     }
     let bytes = &mut bytes[..TILE * typesize];
     let done = (count / TILE * TILE).min(stop.next_multiple_of(TILE));
     for start in (first..done).step_by(TILE) {
         // eight rows, one for each bit, hold one of the bytes of all elements
-        for (rows, plane) in planes.chunks_exact(count).zip(bytes.as_chunks_mut::<TILE>().0) {
+        for (rows, plane) in planes.each().zip(bytes.as_chunks_mut::<TILE>().0) {
             join_rows(rows, count / 8, start / 8, plane);
         }
-        interleave(bytes, &mut elements[start * typesize..(start + TILE) * typesize], typesize, 0..TILE);
+        let target = &mut elements[start * typesize..(start + TILE) * typesize];
+        interleave(&Planes::new(&[bytes], bytes.len(), typesize), target, 0..TILE);
     }
-    join_bits(planes, elements, typesize, done..stop);
+    join_bits(planes, elements, done..stop);
 }
 
 /// Elements whose bits are put together at once.
@@ -48,10 +89,9 @@ const TILE: usize = 256;
 const LARGEST_TILED: usize = 16;
 
 /// Put the bits of the elements `needed` (from a multiple of 8 on) together.
-fn join_bits(planes: &[u8], elements: &mut [u8], typesize: usize, needed: Range<usize>) {
-    let count = planes.len() / typesize;
-    let row = count / 8;
-    for (at, rows) in planes.chunks_exact(count).enumerate() {
+fn join_bits(planes: &Planes, elements: &mut [u8], needed: Range<usize>) {
+    let (typesize, row) = (planes.typesize, planes.count / 8);
+    for (at, rows) in planes.each().enumerate() {
         for i in needed.start / 8..needed.end.div_ceil(8) {
             let bits = std::array::from_fn(|k| rows[k * row + i]);
             for (j, byte) in transpose_bits(bits).into_iter().enumerate() {
@@ -84,11 +124,11 @@ fn transpose_bits(bytes: [u8; 8]) -> [u8; 8] {
 }
 
 /// Put planes, each with one of the bytes of all elements, together: the elements `needed`, and perhaps more.
-fn interleave(planes: &[u8], elements: &mut [u8], typesize: usize, needed: Range<usize>) {
-    let count = planes.len() / typesize;
+fn interleave(planes: &Planes, elements: &mut [u8], needed: Range<usize>) {
+    let typesize = planes.typesize;
     let done = match typesize {
-        _ if count == 0 => return,
-        1 => return elements[needed.clone()].copy_from_slice(&planes[needed]),
+        _ if planes.count == 0 => return,
+        1 => return elements[needed.clone()].copy_from_slice(&planes.plane(0)[needed]),
         2 => interleave_registers::<2>(planes, elements, &needed),
         4 => interleave_registers::<4>(planes, elements, &needed),
         8 => interleave_registers::<8>(planes, elements, &needed),
@@ -97,7 +137,7 @@ fn interleave(planes: &[u8], elements: &mut [u8], typesize: usize, needed: Range
     };
     let rest = done..needed.end.max(done);
     let elements = &mut elements[rest.start * typesize..rest.end * typesize];
-    for (at, plane) in planes.chunks_exact(count).enumerate() {
+    for (at, plane) in planes.each().enumerate() {
         for (element, &byte) in elements.chunks_exact_mut(typesize).zip(&plane[rest.clone()]) {
             element[at] = byte;
         }
@@ -106,11 +146,11 @@ fn interleave(planes: &[u8], elements: &mut [u8], typesize: usize, needed: Range
 
 /// Put `N` planes together, from the first element of `needed` on, as many as fit whole registers; returns where these
 /// end.
-fn interleave_registers<const N: usize>(planes: &[u8], elements: &mut [u8], needed: &Range<usize>) -> usize {
+fn interleave_registers<const N: usize>(planes: &Planes, elements: &mut [u8], needed: &Range<usize>) -> usize {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         // SAFETY: the function needs AVX2, which the processor has, as was just found. It checks the lengths itself.
-        return unsafe { x86::interleave::<N>(planes, elements, needed) };
+        return unsafe { x86::interleave::<N>(std::array::from_fn(|at| planes.plane(at)), elements, needed) };
     }
     needed.start
 }
@@ -123,16 +163,16 @@ mod x86 {
 
     /// See `interleave_registers`: 32 elements at a time.
     #[target_feature(enable = "avx2")]
-    pub fn interleave<const N: usize>(planes: &[u8], elements: &mut [u8], needed: &Range<usize>) -> usize {
-        let count = planes.len() / N;
-        assert!(planes.len() == count * N && elements.len() == count * N);
+    pub fn interleave<const N: usize>(planes: [&[u8]; N], elements: &mut [u8], needed: &Range<usize>) -> usize {
+        let count = elements.len() / N;
+        assert!(elements.len() == count * N && planes.iter().all(|plane| plane.len() == count));
         let mut i = needed.start;
         while i < needed.end && i + 32 <= count {
             let mut registers = [_mm256_setzero_si256(); N];
-            for (plane, register) in registers.iter_mut().enumerate() {
-                // SAFETY: `i + 32 <= count`, so that these 32 bytes lie within plane number `plane < N` of `count`
-                // bytes; the assertion says that there are so many.
-                *register = unsafe { _mm256_loadu_si256(planes.as_ptr().add(plane * count + i).cast()) };
+            for (plane, register) in planes.iter().zip(&mut registers) {
+                // SAFETY: `i + 32 <= count`, so that these 32 bytes lie within the plane, which the assertion says to have
+                // `count` bytes.
+                *register = unsafe { _mm256_loadu_si256(plane.as_ptr().add(i).cast()) };
             }
             // SAFETY: elements `i` to `i + 32 <= count` of `N` bytes; the assertion says that there are so many.
             unsafe { store_joined(registers, elements.as_mut_ptr().add(i * N)) };
@@ -218,6 +258,21 @@ mod tests {
         bounds.into_iter().filter(|&start| start <= nbytes).flat_map(after).filter(|part| part.end <= nbytes).collect()
     }
 
+    /// Check that `shuffled` gives `content` and any part of it, in one piece and, if it can be, in many.
+    fn goes_back(unshuffle: fn(&Planes, &mut [u8], Range<usize>), shuffled: &[u8], content: &[u8], typesize: usize) {
+        let nbytes = content.len();
+        let planes: Vec<&[u8]> = shuffled.chunks_exact(nbytes / typesize).collect();
+        let whole = [shuffled];
+        let ways = [Some(&whole[..]), nbytes.is_multiple_of(typesize).then_some(&planes[..])];
+        for pieces in ways.into_iter().flatten() {
+            for needed in parts_of(nbytes) {
+                let mut target = vec![0; nbytes];
+                unshuffle(&Planes::new(pieces, nbytes, typesize), &mut target, needed.clone());
+                assert_eq!(target[needed.clone()], content[needed], "{typesize} {nbytes}");
+            }
+        }
+    }
+
     #[test]
     fn bytes_go_back() {
         for typesize in [2usize, 3, 4, 5, 8, 16, 17] {
@@ -230,14 +285,7 @@ mod tests {
                         shuffled[j * count + i] = content[i * typesize + j];
                     }
                 }
-                let mut target = vec![0; nbytes];
-                unshuffle_bytes(&shuffled, &mut target, typesize, 0..nbytes);
-                assert_eq!(target, content, "{typesize} {nbytes}");
-                for needed in parts_of(nbytes) {
-                    let mut target = vec![0; nbytes];
-                    unshuffle_bytes(&shuffled, &mut target, typesize, needed.clone());
-                    assert_eq!(target[needed.clone()], content[needed]);
-                }
+                goes_back(unshuffle_bytes, &shuffled, &content, typesize);
             }
         }
     }
@@ -255,14 +303,7 @@ mod tests {
                         shuffled[bit * (count / 8) + i / 8] |= value << (i % 8);
                     }
                 }
-                let mut target = vec![0; content.len()];
-                unshuffle_bits(&shuffled, &mut target, typesize, 0..content.len());
-                assert_eq!(target, content, "{typesize} {count}");
-                for needed in parts_of(content.len()) {
-                    let mut target = vec![0; content.len()];
-                    unshuffle_bits(&shuffled, &mut target, typesize, needed.clone());
-                    assert_eq!(target[needed.clone()], content[needed]);
-                }
+                goes_back(unshuffle_bits, &shuffled, &content, typesize);
             }
         }
     }
