@@ -16,7 +16,9 @@ use crate::python::files::PyKnownFile;
 use crate::readable::{File, Readable};
 use crate::shard_table::ShardTable;
 use crate::sources::Source;
-use crate::steps::{Compressor, Steps, blosc};
+use crate::steps::blosc_encode::{Parameters, Shuffle};
+use crate::steps::blosc_streams::Method;
+use crate::steps::{Compressor, Steps};
 use crate::stored_files::StoredFiles;
 
 pub fn invalid(reason: impl Into<String>) -> PyErr {
@@ -59,14 +61,12 @@ fn compressor(name: &str, step: &Bound<'_, PyTuple>) -> PyResult<Compressor> {
         "blosc" => {
             expect_length(step, 6)?;
             let cname: String = step.get_item(1)?.extract()?;
-            if !["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"].contains(&cname.as_str()) {
-                return Err(invalid(format!("blosc has no compressor {cname:?}")));
-            }
+            let method = Method::named(&cname).ok_or_else(|| invalid(format!("blosc has no compressor {cname:?}")))?;
             let typesize = number(step, 4, 1, i64::from(i32::MAX))? as usize;
-            Ok(Compressor::Blosc(blosc::Parameters {
-                cname: CString::new(cname)?,
-                clevel: number(step, 2, 0, 9)? as i32,
-                shuffle: number(step, 3, 0, 2)? as i32,
+            Ok(Compressor::Blosc(Parameters {
+                method,
+                level: number(step, 2, 0, 9)? as i32,
+                shuffle: [Shuffle::No, Shuffle::Bytes, Shuffle::Bits][number(step, 3, 0, 2)? as usize],
                 typesize: if typesize <= 255 { typesize } else { 1 },
                 blocksize: number(step, 5, 0, i64::from(i32::MAX))? as usize,
             }))

@@ -1,9 +1,8 @@
-//! `blosc`: the container of c-blosc 1 (README_CHUNK_FORMAT).
+//! Decoding of `blosc`: the container of c-blosc 1 (README_CHUNK_FORMAT).
 //!
-//! Encoding is c-blosc's. The container is decoded here, and only single streams are handed to C, with the lengths of
-//! what is really there: c-blosc itself takes memory and contexts anew for every block.
+//! Only single streams are handed to C, with the lengths of what is really there: c-blosc itself takes memory and contexts
+//! anew for every block.
 
-use std::ffi::{CString, c_int};
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -13,42 +12,30 @@ use crate::read_space::ReadSpace;
 use crate::scratch::Scratch;
 use crate::steps::Decoders;
 use crate::steps::blosc_streams::{Format, decompress_stream};
-use crate::steps::encoders::Encoders;
 use crate::steps::shuffle::{self, Planes};
-
-#[derive(Debug)]
-pub struct Parameters {
-    pub cname: CString,
-    pub clevel: c_int,
-    pub shuffle: c_int,
-    pub typesize: usize,
-    pub blocksize: usize,
-}
 
 /// Bytes of the header.
 pub const OVERHEAD: usize = 16;
 /// Chunks of so many bytes are worth being shared by threads.
 pub const WORTH_SHARING: usize = 512 * 1024;
-/// About so many bytes of one of these are compressed by a thread at a time ...
-const WORTH_A_UNIT: usize = 256 * 1024;
-/// ... and so many, at least, are decoded, if there are as many.
+/// So many bytes of one of these, at least, are decoded by a thread at a time, if there are as many.
 const WORTH_TAKING: usize = 64 * 1024;
 /// Blocks of so many bytes are worth being read one by one, where all of them are needed.
 const WORTH_READING: usize = 16 * 1024;
 /// Bytes that are read first of a buffer of which only parts are read: the header, and most tables.
 const BEGINNING: usize = 512;
-const MAX_INPUT: usize = i32::MAX as usize - OVERHEAD;
-const MAX_BLOCK: usize = (i32::MAX as usize - 255 * 4) / 3;
+pub const MAX_INPUT: usize = i32::MAX as usize - OVERHEAD;
+pub const MAX_BLOCK: usize = (i32::MAX as usize - 255 * 4) / 3;
 /// More than any compressor of blosc can save.
 const LARGEST_RATIO: u64 = 1 << 16;
-const MAX_SPLITS: usize = 16;
-const MIN_SPLIT: usize = 128;
+pub const MAX_SPLITS: usize = 16;
+pub const MIN_SPLIT: usize = 128;
 
-const SHUFFLED: u8 = 0x01;
-const STORED: u8 = 0x02;
-const BIT_SHUFFLED: u8 = 0x04;
+pub const SHUFFLED: u8 = 0x01;
+pub const STORED: u8 = 0x02;
+pub const BIT_SHUFFLED: u8 = 0x04;
 const FUTURE: u8 = 0x08;
-const NOT_SPLIT: u8 = 0x10;
+pub const NOT_SPLIT: u8 = 0x10;
 
 /// The header of a buffer, of which everything has been checked that can be told from the header alone.
 pub struct Header {
@@ -345,155 +332,9 @@ fn word(data: &[u8], position: usize) -> Option<usize> {
     usize::try_from(value).ok()
 }
 
-/// The most bytes that `nbytes` bytes take when compressed.
-pub fn bound(nbytes: usize) -> Outcome<usize> {
-    if nbytes > MAX_INPUT {
-        return Err(format!("{nbytes} bytes are too many for blosc, which takes {MAX_INPUT}").into());
-    }
-    Ok(nbytes + OVERHEAD)
-}
-
-/// Append one buffer to `target`, which has room for it.
-pub fn compress(content: &[u8], parameters: &Parameters, target: &mut Vec<u8>) -> Outcome {
-    let room = target.spare_capacity_mut();
-    let size = bound(content.len())?.min(room.len());
-    // SAFETY: `room` has `size` bytes, which may be written, and is borrowed mutably.
-    let written = unsafe { compress_to(content, parameters, room.as_mut_ptr().cast(), size) }?;
-    // SAFETY: c-blosc has written the first `written` bytes of the spare capacity, which has as many.
-    unsafe { target.set_len(target.len() + written) };
-    Ok(())
-}
-
-/// Write one buffer to the beginning of `target`; how many bytes it has.
-fn compress_into(content: &[u8], parameters: &Parameters, target: &mut [u8]) -> Outcome<usize> {
-    // SAFETY: pointer and length are those of a slice that is borrowed mutably.
-    unsafe { compress_to(content, parameters, target.as_mut_ptr(), target.len()) }
-}
-
-/// Write one buffer of `most` bytes at most to `target`; how many bytes it has.
-///
-/// # Safety
-///
-/// `most` bytes at `target` can be written, and are used by nobody else.
-unsafe fn compress_to(content: &[u8], parameters: &Parameters, target: *mut u8, most: usize) -> Outcome<usize> {
-    // SAFETY: `content` is a slice, the caller promises as much of `target`, and `cname` ends in NUL; nobody else changes
-    // `content` (it is a copy: see `encode`). The `_ctx` functions with one thread share no state.
-    let written = unsafe {
-        blosc_src::blosc_compress_ctx(
-            parameters.clevel,
-            parameters.shuffle,
-            parameters.typesize,
-            content.len(),
-            content.as_ptr().cast(),
-            target.cast(),
-            most,
-            parameters.cname.as_ptr(),
-            parameters.blocksize,
-            1,
-        )
-    };
-    match usize::try_from(written) {
-        Ok(written) if 0 < written && written <= most => Ok(written),
-        _ => Err(format!("blosc failed ({written})").into()),
-    }
-}
-
-/// As `compress`, where threads of a crew that have nothing else to do take part in the work of a large chunk: each
-/// compresses some of its blocks as a buffer of their own, of which one is made.
-pub fn compress_shared(
-    content: &[u8],
-    parameters: &Parameters,
-    target: &mut Vec<u8>,
-    Encoders { crew, slots, .. }: &mut Encoders,
-) -> Outcome {
-    let can_be_shared = content.len() >= WORTH_SHARING && parameters.clevel > 0;
-    let Some(crew) = crew.as_ref().filter(|crew| can_be_shared && crew.has_hands()) else {
-        return compress(content, parameters, target);
-    };
-    let blocksize = parameters.size_of_blocks(content.len());
-    let unit = WORTH_A_UNIT.next_multiple_of(blocksize);
-    if content.len() <= unit {
-        return compress(content, parameters, target);
-    }
-    let room = unit + OVERHEAD + unit.div_ceil(blocksize) * (4 + 4 * MAX_SPLITS);
-    let slots = slots.take(content.len().div_ceil(unit) * room)?.chunks_mut(room);
-    let units: Vec<_> = content.chunks(unit).zip(slots).map(|(bytes, slot)| Mutex::new((bytes, slot, 0))).collect();
-    let one = |(): &mut (), number: usize| {
-        let (content, slot, size) = &mut *units[number].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        *size = compress_into(content, parameters, slot)?;
-        Ok(())
-    };
-    crew.share(units.len(), || (), one, |()| ())?;
-    let units = units.into_iter().map(|unit| unit.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()));
-    let units: Vec<(&[u8], &[u8])> = units.map(|(bytes, slot, size)| (bytes, &slot[..size])).collect();
-    match join(content.len(), blocksize, &units, bound(content.len())?) {
-        Some(joined) => target.extend_from_slice(&joined),
-        None => return compress(content, parameters, target),
-    }
-    Ok(())
-}
-
-/// One buffer of `nbytes` decoded bytes, of buffers that have some of its blocks each; `None` if it would have more than
-/// `most` bytes, or blocks are not what they were to be.
-fn join(nbytes: usize, blocksize: usize, units: &[(&[u8], &[u8])], most: usize) -> Option<Vec<u8>> {
-    let table = 4 * nbytes.div_ceil(blocksize);
-    let mut size = OVERHEAD + table;
-    for (content, compressed) in units {
-        let header = Header::read(compressed, content.len()).ok()?;
-        if header.flags & STORED != 0 || header.blocksize != blocksize {
-            return None;
-        }
-        size += compressed.len() - OVERHEAD - 4 * content.len().div_ceil(blocksize);
-    }
-    if size > most {
-        return None;
-    }
-    let field = |value: usize| u32::try_from(value).map(u32::to_le_bytes).ok();
-    let mut joined = Vec::with_capacity(size);
-    joined.extend_from_slice(&units.first()?.1[..4]);
-    [nbytes, blocksize, size].into_iter().try_for_each(|value| field(value).map(|field| joined.extend(field)))?;
-    let mut begin = OVERHEAD + table;
-    for (content, compressed) in units {
-        let end = OVERHEAD + 4 * content.len().div_ceil(blocksize);
-        for at in (OVERHEAD..end).step_by(4) {
-            joined.extend(field(word(compressed, at)?.checked_sub(end)? + begin)?);
-        }
-        begin += compressed.len() - end;
-    }
-    for (content, compressed) in units {
-        joined.extend_from_slice(&compressed[OVERHEAD + 4 * content.len().div_ceil(blocksize)..]);
-    }
-    (joined.len() == size).then_some(joined)
-}
-
-impl Parameters {
-    /// Of how many bytes c-blosc makes the blocks of a buffer of `nbytes`, at least `WORTH_SHARING`, that is compressed.
-    fn size_of_blocks(&self, nbytes: usize) -> usize {
-        let name = self.cname.to_bytes();
-        let typesize = if self.typesize > 255 { 1 } else { self.typesize };
-        let slow = matches!(name, b"lz4hc" | b"zlib" | b"zstd");
-        let mut size = match (self.blocksize, self.clevel) {
-            (0, 1) => 16 * 1024,
-            (0, 2) => 32 * 1024,
-            (0, 3) => 64 * 1024,
-            (0, 4 | 5) => 128 * 1024,
-            (0, 9) if slow => 512 * 1024,
-            (0, _) => 256 * 1024,
-            (given, _) => given.clamp(MIN_SPLIT, MAX_BLOCK),
-        };
-        if self.blocksize == 0 && slow {
-            size *= 2;
-        }
-        if name != b"zstd" && typesize <= MAX_SPLITS && size / typesize >= MIN_SPLIT {
-            size = (size.min(256 * 1024) * typesize).clamp(64 * 1024, 1024 * 1024);
-        }
-        size = size.min(nbytes);
-        if size > typesize { size / typesize * typesize } else { size }
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub mod tests {
+    use std::ffi::CString;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
@@ -501,7 +342,25 @@ mod tests {
     use super::*;
     use crate::crew::Crew;
 
-    fn noise(nbytes: usize) -> Vec<u8> {
+    /// What c-blosc makes: the settings are level, shuffle, size of elements and of blocks.
+    pub fn c_blosc(
+        content: &[u8],
+        cname: &str,
+        (level, shuffle, typesize, blocksize): (i32, i32, usize, usize),
+    ) -> Vec<u8> {
+        let mut data = vec![0; content.len() + OVERHEAD];
+        let cname = CString::new(cname).unwrap();
+        let (input, output) = (content.as_ptr().cast(), data.as_mut_ptr().cast());
+        // SAFETY: pointers and lengths are those of two vectors, and `cname` ends in NUL.
+        let written = unsafe {
+            let (nbytes, room, name) = (content.len(), data.len(), cname.as_ptr());
+            blosc_src::blosc_compress_ctx(level, shuffle, typesize, nbytes, input, output, room, name, blocksize, 1)
+        };
+        data.truncate(written.try_into().unwrap());
+        data
+    }
+
+    pub fn noise(nbytes: usize) -> Vec<u8> {
         let mut state = 1u32;
         let mut next = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -510,9 +369,10 @@ mod tests {
         (0..nbytes).map(|i| if i % 2 == 0 { next() } else { (i / 512) as u8 }).collect()
     }
 
-    fn reference(data: &[u8], nbytes: usize) -> Option<Vec<u8>> {
+    /// What c-blosc reads.
+    pub fn reference(data: &[u8], nbytes: usize) -> Option<Vec<u8>> {
         let mut target = vec![0u8; nbytes];
-        // SAFETY: `target` has the length that is given; `data` is one whole buffer, as `compress` has made it.
+        // SAFETY: `target` has the length that is given; `data` is one whole buffer that an encoder has made.
         let given =
             unsafe { blosc_src::blosc_decompress_ctx(data.as_ptr().cast(), target.as_mut_ptr().cast(), nbytes, 1) };
         (given == nbytes as i32).then_some(target)
@@ -525,15 +385,11 @@ mod tests {
             for (nbytes, blocksize) in [(8192, 0), (65536, 0), (300_001, 0), (70_000, 4096), (97, 0), (5, 0), (1, 0)] {
                 for typesize in [1, 2, 3, 4, 8, 12, 16, 17, 100] {
                     for (shuffle, clevel) in [(0, 5), (1, 5), (2, 5), (1, 0), (2, 9)] {
-                        let cname = CString::new(cname).unwrap();
-                        let parameters = Parameters { cname, clevel, shuffle, typesize, blocksize };
                         let content = noise(nbytes);
-                        let mut data = Vec::with_capacity(bound(nbytes).unwrap());
-                        compress(&content, &parameters, &mut data).unwrap();
+                        let data = c_blosc(&content, cname, (clevel, shuffle, typesize, blocksize));
                         let mut target = vec![0; nbytes];
                         decompress(&data, &mut target, None, &mut decoders).unwrap();
-                        assert!(target == content, "{:?} {nbytes} {typesize} {shuffle}", parameters.cname);
-                        assert!(reference(&data, nbytes).unwrap() == content);
+                        assert!(target == content, "{cname} {nbytes} {typesize} {shuffle}");
                         for (start, stop) in [(0, 1), (nbytes / 2, nbytes / 2 + 1), (nbytes / 3, nbytes), (1, nbytes)] {
                             let mut parts = Parts::default();
                             parts.push(start..stop.max(start), 0);
@@ -564,10 +420,7 @@ mod tests {
         let mut content = vec![0; 1_000_000];
         content.iter_mut().step_by(90_001).for_each(|byte| *byte = 3);
         for (shuffle, typesize) in [(0, 1), (1, 2), (1, 16), (2, 4)] {
-            let cname = CString::new("lz4").unwrap();
-            let parameters = Parameters { cname, clevel: 5, shuffle, typesize, blocksize: 0 };
-            let mut data = Vec::with_capacity(bound(content.len()).unwrap());
-            compress(&content, &parameters, &mut data).unwrap();
+            let data = c_blosc(&content, "lz4", (5, shuffle, typesize, 0));
             for part in [0..1, 90_000..90_002, 300_000..700_000, 999_999..1_000_000] {
                 let mut parts = Parts::default();
                 parts.push(part.clone(), 0);
@@ -582,11 +435,8 @@ mod tests {
     fn only_blocks_that_are_needed_are_read() {
         let mut decoders = Decoders::default();
         for (shuffle, clevel, blocksize) in [(1, 5, 4096), (2, 5, 65536), (0, 5, 64), (1, 0, 4096)] {
-            let cname = CString::new("lz4").unwrap();
-            let parameters = Parameters { cname, clevel, shuffle, typesize: 2, blocksize };
             let content = noise(300_000);
-            let mut data = Vec::with_capacity(bound(content.len()).unwrap());
-            compress(&content, &parameters, &mut data).unwrap();
+            let data = c_blosc(&content, "lz4", (clevel, shuffle, 2, blocksize));
             for start in [0, 777, 150_000, 299_990] {
                 let mut parts = Parts::default();
                 parts.push(start..start + 5, 0);
@@ -631,58 +481,10 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_the_compression_of_a_chunk() {
-        let crew = Arc::new(Crew::default());
-        let [own, one, other] = [(); 3].map(|()| crew.come());
-        crew.note_all_taken();
-        let mut random = 1u64;
-        let mut encoders = Encoders { crew: Some(crew.clone()), ..Encoders::default() };
-        let even: Vec<u8> = (0..1_200_001u32).map(|i| (i / 700 * (i % 5)) as u8).collect();
-        let incompressible: Vec<u8> = (0..600_000)
-            .map(|_| {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                (random >> 56) as u8
-            })
-            .collect();
-        thread::scope(|scope| {
-            scope.spawn(move || one.help());
-            scope.spawn(move || other.help());
-            let filters =
-                [(1, 1, 0), (2, 1, 0), (3, 2, 0), (8, 1, 0), (17, 1, 0), (300, 0, 0), (4, 1, 10_000), (2, 2, 77)];
-            let levels = [0, 1, 2, 3, 4, 5, 6, 9];
-            for (number, cname) in ["lz4", "lz4hc", "blosclz", "zstd", "zlib"].into_iter().enumerate() {
-                for (i, (typesize, shuffle, blocksize)) in filters.into_iter().enumerate() {
-                    for clevel in [levels[(i + number) % 8], levels[(i + 3 * number + 4) % 8]] {
-                        let cname = CString::new(cname).unwrap();
-                        let parameters = Parameters { cname, clevel, shuffle, typesize, blocksize };
-                        for content in [&even[..600_001], &even, &incompressible] {
-                            let (mut alone, mut together) = (Vec::new(), Vec::new());
-                            for target in [&mut alone, &mut together] {
-                                target.reserve(bound(content.len()).unwrap());
-                            }
-                            compress(content, &parameters, &mut alone).unwrap();
-                            compress_shared(content, &parameters, &mut together, &mut encoders).unwrap();
-                            assert!(alone == together, "{parameters:?} {}", content.len());
-                            if clevel > 0 {
-                                let header = Header::read(&alone, content.len()).unwrap();
-                                assert_eq!(header.blocksize, parameters.size_of_blocks(content.len()));
-                            }
-                        }
-                    }
-                }
-            }
-            own.help();
-        });
-    }
-
-    #[test]
     fn threads_share_the_blocks_of_a_chunk() {
         let content = noise(3_000_001);
         for (shuffle, cname, blocksize) in [(1, "lz4", 0), (2, "zstd", 0), (0, "blosclz", 0), (1, "zstd", 1000)] {
-            let cname = CString::new(cname).unwrap();
-            let parameters = Parameters { cname, clevel: 5, shuffle, typesize: 4, blocksize };
-            let mut data = Vec::with_capacity(bound(content.len()).unwrap());
-            compress(&content, &parameters, &mut data).unwrap();
+            let data = c_blosc(&content, cname, (5, shuffle, 4, blocksize));
             let mut damaged = data.clone();
             damaged[OVERHEAD + 4 * 3 + 3] = 0x7f; // the place of the fourth block
             let mut parts = Parts::default();
@@ -727,10 +529,7 @@ mod tests {
     fn small_blocks_are_read_together() {
         let content = noise(1_000_000);
         for (blocksize, most) in [(512, 2), (65_536, 18)] {
-            let cname = CString::new("zstd").unwrap();
-            let parameters = Parameters { cname, clevel: 5, shuffle: 1, typesize: 4, blocksize };
-            let mut data = Vec::with_capacity(bound(content.len()).unwrap());
-            compress(&content, &parameters, &mut data).unwrap();
+            let data = c_blosc(&content, "zstd", (5, 1, 4, blocksize));
             let (mut target, count) = (vec![0; content.len()], AtomicUsize::new(0));
             let read = |into: &mut [u8], range: Range<usize>| {
                 count.fetch_add(1, Ordering::Relaxed);

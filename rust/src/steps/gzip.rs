@@ -1,5 +1,6 @@
 //! `gzip` by libdeflate; also the zlib streams within blosc.
 
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use libdeflate_sys as sys;
@@ -166,6 +167,31 @@ impl Deflater {
 
     /// Append one gzip member to `target`, which has room for it.
     pub fn compress(&mut self, content: &[u8], level: i32, target: &mut Vec<u8>) -> Outcome {
+        let written =
+            self.stream(Format::Gzip, content, level, target.spare_capacity_mut())?.ok_or("libdeflate failed")?;
+        // SAFETY: the first `written` bytes of the spare capacity are written, and there are as many.
+        unsafe { target.set_len(target.len() + written) };
+        Ok(())
+    }
+
+    /// Write one zlib stream to the beginning of `room`: how many bytes it has, which were all written; `None` if there is no
+    /// room for it.
+    pub fn compress_zlib(
+        &mut self,
+        content: &[u8],
+        level: i32,
+        room: &mut [MaybeUninit<u8>],
+    ) -> Outcome<Option<usize>> {
+        self.stream(Format::Zlib, content, level, room)
+    }
+
+    fn stream(
+        &mut self,
+        format: Format,
+        content: &[u8],
+        level: i32,
+        room: &mut [MaybeUninit<u8>],
+    ) -> Outcome<Option<usize>> {
         let deflater = match self.0 {
             Some((of, deflater)) if of == level => deflater,
             _ => {
@@ -175,25 +201,17 @@ impl Deflater {
                 self.0.insert((level, made)).1
             }
         };
-        let room = target.spare_capacity_mut();
+        let compress = match format {
+            Format::Gzip => sys::libdeflate_gzip_compress,
+            Format::Zlib => sys::libdeflate_zlib_compress,
+        };
         // SAFETY: pointers and lengths are those of two slices, of which `room` is borrowed mutably, and only written
         // to; nobody else changes `content` (it is a copy: see `encode`). The compressor was made by libdeflate and is
         // ours alone.
         let written = unsafe {
-            sys::libdeflate_gzip_compress(
-                deflater.as_ptr(),
-                content.as_ptr().cast(),
-                content.len(),
-                room.as_mut_ptr().cast(),
-                room.len(),
-            )
+            compress(deflater.as_ptr(), content.as_ptr().cast(), content.len(), room.as_mut_ptr().cast(), room.len())
         };
-        if written == 0 || written > room.len() {
-            return Err("libdeflate failed".into());
-        }
-        // SAFETY: libdeflate has written the first `written` bytes of the spare capacity, which has as many.
-        unsafe { target.set_len(target.len() + written) };
-        Ok(())
+        Ok(Some(written).filter(|&written| 0 < written && written <= room.len()))
     }
 
     fn free(&mut self) {

@@ -1,6 +1,7 @@
 //! The bytes -> bytes codecs of a chunk: at most one compressor, checksums before and after it.
 
 pub mod blosc;
+pub mod blosc_encode;
 pub mod blosc_streams;
 pub mod encoders;
 pub mod gzip;
@@ -18,12 +19,13 @@ use crate::crew::Crew;
 use crate::parts::Parts;
 use crate::scratch::Scratch;
 use crate::sources;
+use crate::steps::blosc_streams::Method;
 use crate::steps::encoders::Encoders;
 
 pub enum Compressor {
     Gzip { level: i32 },
     Zstd { level: i32, checksum: bool },
-    Blosc(blosc::Parameters),
+    Blosc(blosc_encode::Parameters),
 }
 
 /// Of the blocks that blosc makes unless it is told otherwise: so much of one is decoded to get at any element in it.
@@ -126,10 +128,10 @@ impl Steps {
             None => (1, 1),
             Some(Compressor::Gzip { .. }) => OF_GZIP,
             Some(Compressor::Zstd { .. }) => OF_ZSTD,
-            Some(Compressor::Blosc(parameters)) => match parameters.cname.to_bytes() {
-                b"zlib" => OF_GZIP,
-                b"zstd" => OF_ZSTD,
-                b"lz4hc" => (1, 12),
+            Some(Compressor::Blosc(parameters)) => match parameters.method {
+                Method::Zlib => OF_GZIP,
+                Method::Zstd => OF_ZSTD,
+                Method::Lz4hc => (1, 12),
                 _ => (1, 2),
             },
         }
@@ -190,7 +192,7 @@ impl Steps {
             None => nbytes,
             Some(Compressor::Gzip { .. }) => gzip::bound(self.with_inner_sums(nbytes)),
             Some(Compressor::Zstd { .. }) => zstd::bound(self.with_inner_sums(nbytes)),
-            Some(Compressor::Blosc(_)) => blosc::bound(self.with_inner_sums(nbytes))?,
+            Some(Compressor::Blosc(_)) => blosc_encode::bound(self.with_inner_sums(nbytes))?,
         };
         Ok(bound + self.outer_sums * sum::SIZE)
     }
@@ -202,7 +204,7 @@ impl Steps {
             None => target.extend_from_slice(content),
             Some(Compressor::Gzip { level }) => encoders.gzip.compress(content, *level, target)?,
             Some(Compressor::Zstd { level, checksum }) => encoders.zstd.compress(content, *level, *checksum, target)?,
-            Some(Compressor::Blosc(parameters)) => blosc::compress_shared(content, parameters, target, encoders)?,
+            Some(Compressor::Blosc(parameters)) => blosc_encode::compress(content, parameters, target, encoders)?,
         }
         for _ in 0..self.outer_sums {
             let sum = sum::crc32c(0, &target[start..]).to_le_bytes();

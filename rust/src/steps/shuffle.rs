@@ -1,4 +1,4 @@
-//! Undoing blosc's shuffles: elements whose bytes, or bits, were sorted by significance.
+//! Blosc's shuffles, which sort the bytes, or bits, of elements by significance; and how they are undone.
 
 use std::ops::Range;
 
@@ -123,6 +123,87 @@ fn transpose_bits(bytes: [u8; 8]) -> [u8; 8] {
     x.to_le_bytes()
 }
 
+/// Sort the bytes of elements: all first bytes, all second bytes, ..., and what is left over at the end. `shuffled` is as
+/// long as `block`.
+pub fn shuffle_bytes(block: &[u8], shuffled: &mut [u8], typesize: usize) {
+    let whole = block.len() / typesize * typesize;
+    let (planes, tail) = shuffled.split_at_mut(whole);
+    tail.copy_from_slice(&block[whole..]);
+    divide(&block[..whole], planes, typesize);
+}
+
+/// Sort the bits of elements: all lowest bits, ..., and what is left over at the end. As c-blosc does it: not unless the
+/// number of elements is a multiple of 8. `shuffled` is as long as `block`.
+pub fn shuffle_bits(block: &[u8], shuffled: &mut [u8], typesize: usize) {
+    let count = block.len() / typesize;
+    if count == 0 || !count.is_multiple_of(8) {
+        return shuffled.copy_from_slice(block);
+    }
+    let (elements, rest) = block.split_at(count * typesize);
+    let (planes, tail) = shuffled.split_at_mut(count * typesize);
+    tail.copy_from_slice(rest);
+    let tiled = if typesize <= LARGEST_TILED { count / TILE * TILE } else { 0 };
+    let mut bytes = [0; TILE * LARGEST_TILED];
+    let bytes = &mut bytes[..TILE * typesize.min(LARGEST_TILED)];
+    for start in (0..tiled).step_by(TILE) {
+        divide(&elements[start * typesize..(start + TILE) * typesize], bytes, typesize);
+        for (plane, rows) in bytes.as_chunks::<TILE>().0.iter().zip(planes.chunks_exact_mut(count)) {
+            divide_rows(plane, rows, count / 8, start / 8);
+        }
+    }
+    for (at, rows) in planes.chunks_exact_mut(count).enumerate() {
+        for i in tiled / 8..count / 8 {
+            let bytes = std::array::from_fn(|j| elements[(8 * i + j) * typesize + at]);
+            for (k, bits) in transpose_bits(bytes).into_iter().enumerate() {
+                rows[k * (count / 8) + i] = bits;
+            }
+        }
+    }
+}
+
+/// Put each byte of the elements into a plane of its own.
+fn divide(elements: &[u8], planes: &mut [u8], typesize: usize) {
+    let count = elements.len() / typesize;
+    let done = match typesize {
+        _ if count == 0 => return,
+        1 => return planes.copy_from_slice(elements),
+        2 => divide_registers::<2>(elements, planes),
+        4 => divide_registers::<4>(elements, planes),
+        8 => divide_registers::<8>(elements, planes),
+        16 => divide_registers::<16>(elements, planes),
+        _ => 0,
+    };
+    for (at, plane) in planes.chunks_exact_mut(count).enumerate() {
+        for (element, byte) in elements[done * typesize..].chunks_exact(typesize).zip(&mut plane[done..]) {
+            *byte = element[at];
+        }
+    }
+}
+
+/// The same of as many elements of `N` bytes as fit whole registers; returns how many these are.
+fn divide_registers<const N: usize>(elements: &[u8], planes: &mut [u8]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the function needs AVX2, which the processor has, as was just found. It checks the lengths itself.
+        return unsafe { x86::divide::<N>(elements, planes) };
+    }
+    0
+}
+
+/// From bytes to 32 bytes of each of eight rows, which are `row` bytes long.
+fn divide_rows(bytes: &[u8; TILE], rows: &mut [u8], row: usize, start: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the function needs AVX2, which the processor has, as was just found. It checks the lengths itself.
+        return unsafe { x86::divide_rows(bytes, rows, row, start) };
+    }
+    for (i, &bytes) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        for (k, bits) in transpose_bits(bytes).into_iter().enumerate() {
+            rows[k * row + start + i] = bits;
+        }
+    }
+}
+
 /// Put planes, each with one of the bytes of all elements, together: the elements `needed`, and perhaps more.
 fn interleave(planes: &Planes, elements: &mut [u8], needed: Range<usize>) {
     let typesize = planes.typesize;
@@ -211,6 +292,58 @@ mod x86 {
         }
     }
 
+    /// See `super::divide_registers`: 32 elements at a time.
+    #[target_feature(enable = "avx2")]
+    pub fn divide<const N: usize>(elements: &[u8], planes: &mut [u8]) -> usize {
+        let count = elements.len() / N;
+        assert!(elements.len() == count * N && planes.len() == count * N);
+        let mut i = 0;
+        while i + 32 <= count {
+            let mut registers = [_mm256_setzero_si256(); N];
+            for (k, register) in registers.iter_mut().enumerate() {
+                // SAFETY: `k < N` and `i + 32 <= count`, so that these 32 bytes lie within `count` elements of `N` bytes;
+                // the assertion says that there are so many.
+                *register = unsafe { _mm256_loadu_si256(elements.as_ptr().add(i * N + 32 * k).cast()) };
+            }
+            // each round divides pairs of registers into every other byte and the rest, so that in the end they are in order
+            let mut width = 1;
+            while width < N {
+                let mut divided = [_mm256_setzero_si256(); N];
+                let low = _mm256_set1_epi16(0x00ff);
+                for k in 0..N / 2 {
+                    let (a, b) = (registers[2 * k], registers[2 * k + 1]);
+                    let even = _mm256_packus_epi16(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
+                    let odd = _mm256_packus_epi16(_mm256_srli_epi16::<8>(a), _mm256_srli_epi16::<8>(b));
+                    divided[k] = _mm256_permute4x64_epi64::<0b11_01_10_00>(even);
+                    divided[k + N / 2] = _mm256_permute4x64_epi64::<0b11_01_10_00>(odd);
+                }
+                registers = divided;
+                width *= 2;
+            }
+            for (plane, &register) in registers.iter().enumerate() {
+                // SAFETY: `i + 32 <= count`, so that these 32 bytes lie within plane number `plane < N` of `count` bytes;
+                // the assertion says that there are so many.
+                unsafe { _mm256_storeu_si256(planes.as_mut_ptr().add(plane * count + i).cast(), register) };
+            }
+            i += 32;
+        }
+        i
+    }
+
+    /// See `super::divide_rows`.
+    #[target_feature(enable = "avx2")]
+    pub fn divide_rows(bytes: &[u8; super::TILE], rows: &mut [u8], row: usize, start: usize) {
+        for (i, bytes) in bytes.as_chunks::<32>().0.iter().enumerate() {
+            // SAFETY: these are 32 bytes.
+            let mut register = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
+            for k in (0..8).rev() {
+                let bits = _mm256_movemask_epi8(register);
+                rows[k * row + start + 4 * i..][..4].copy_from_slice(&bits.to_le_bytes());
+                register = _mm256_slli_epi16::<1>(register);
+            }
+        }
+    }
+
     /// See `super::join_rows`.
     #[target_feature(enable = "avx2")]
     pub fn join_rows(rows: &[u8], row: usize, start: usize, bytes: &mut [u8; super::TILE]) {
@@ -286,6 +419,9 @@ mod tests {
                     }
                 }
                 goes_back(unshuffle_bytes, &shuffled, &content, typesize);
+                let mut again = vec![0; nbytes];
+                shuffle_bytes(&content, &mut again, typesize);
+                assert_eq!(again, shuffled, "{typesize} {nbytes}");
             }
         }
     }
@@ -304,6 +440,9 @@ mod tests {
                     }
                 }
                 goes_back(unshuffle_bits, &shuffled, &content, typesize);
+                let mut again = vec![0; content.len()];
+                shuffle_bits(&content, &mut again, typesize);
+                assert_eq!(again, shuffled, "{typesize} {count}");
             }
         }
     }

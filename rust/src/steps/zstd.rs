@@ -115,6 +115,22 @@ impl Encoder {
 
     /// Append one frame to `target`, which has room for it.
     pub fn compress(&mut self, content: &[u8], level: i32, checksum: bool, target: &mut Vec<u8>) -> Outcome {
+        let written = self.compress_into(content, level, checksum, target.spare_capacity_mut())?;
+        let written = written.ok_or("no room for a Zstandard frame")?;
+        // SAFETY: the first `written` bytes of the spare capacity are written, and there are as many.
+        unsafe { target.set_len(target.len() + written) };
+        Ok(())
+    }
+
+    /// Write one frame to the beginning of `room`: how many bytes it has, which were all written; `None` if there is no
+    /// room for it.
+    pub fn compress_into(
+        &mut self,
+        content: &[u8],
+        level: i32,
+        checksum: bool,
+        room: &mut [MaybeUninit<u8>],
+    ) -> Outcome<Option<usize>> {
         let context = match &mut self.0 {
             Some((of, with, context)) if (*of, *with) == (level, checksum) => context,
             other => {
@@ -129,17 +145,17 @@ impl Encoder {
                 &mut other.insert((level, checksum, context)).2
             }
         };
-        let written = {
-            let room = target.spare_capacity_mut();
-            let mut room = Room { memory: room, written: 0 };
-            context.compress2(&mut room, content).map_err(get_error_name)?;
-            room.written
-        };
-        // SAFETY: the library has told the room that its first `written` bytes are written; it is the spare capacity.
-        unsafe { target.set_len(target.len() + written) };
-        Ok(())
+        let mut room = Room { memory: room, written: 0 };
+        match context.compress2(&mut room, content) {
+            Ok(_) => Ok(Some(room.written)),
+            Err(code) if get_error_name(code) == NO_ROOM => Ok(None),
+            Err(code) => Err(get_error_name(code).into()),
+        }
     }
 }
+
+/// What the library says where it does not get along with the room.
+const NO_ROOM: &str = "Destination buffer is too small";
 
 /// Memory behind the end of a vector, not yet initialized.
 struct Room<'a> {
