@@ -60,7 +60,12 @@ pub fn decompress(stream: &[u8], target: &mut [u8], wanted: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx") {
         // SAFETY: the function needs AVX, which the processor has, as was just found.
-        return unsafe { x86::decompress(stream, target, wanted) };
+        return unsafe { x86::with_avx(stream, target, wanted) };
+    }
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("ssse3") {
+        // SAFETY: as above, SSSE3.
+        return unsafe { x86::with_ssse3(stream, target, wanted) };
     }
     #[cfg(target_arch = "aarch64")]
     return decode::<arm::Neon>(stream, target, wanted);
@@ -96,9 +101,10 @@ mod x86 {
 
     use super::{Order, Shuffle};
 
-    struct Avx;
+    /// An instruction of SSSE3, of which AVX has a shorter form.
+    struct Pshufb;
 
-    impl Shuffle for Avx {
+    impl Shuffle for Pshufb {
         #[inline(always)]
         unsafe fn shuffle(source: *const u8, order: &Order, target: *mut u8) {
             // SAFETY: see above; `order` has 16 bytes, at a multiple of 16.
@@ -110,8 +116,13 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx")]
-    pub fn decompress(stream: &[u8], target: &mut [u8], wanted: usize) -> bool {
-        super::decode::<Avx>(stream, target, wanted)
+    pub fn with_avx(stream: &[u8], target: &mut [u8], wanted: usize) -> bool {
+        super::decode::<Pshufb>(stream, target, wanted)
+    }
+
+    #[target_feature(enable = "ssse3")]
+    pub fn with_ssse3(stream: &[u8], target: &mut [u8], wanted: usize) -> bool {
+        super::decode::<Pshufb>(stream, target, wanted)
     }
 }
 
