@@ -385,13 +385,13 @@ def hold_cells(
 ) -> tuple[HeldCells, list[bytes]] | None:
     """Lock shards within their files and read byte strings from them, so many ``cells`` in all.
 
-    ``files`` are a document, a log and the shards; ``shards``, ``sums`` and ``most`` as for :func:`extend_shards`. A cell
-    that is not stored is empty. ``None``, and nothing is locked, where a shard is missing, locked, damaged or has a
-    record, or one of the cells is damaged.
+    ``files`` are a document, a log and the shards; ``shards``, ``sums`` and ``most`` as for :func:`extend_shards`. A
+    cell that is not stored is empty. ``None``, and nothing is locked, where a shard is missing, locked, damaged or has
+    a record, or one of the cells is damaged.
     """
 
 def names_in(directories: Sequence[str]) -> bytes:
-    """Names of what lies in directories, those of each sorted, with a zero byte behind each, and one behind all of them.
+    """Name what lies in directories: for each sorted, a zero byte behind a name, and one behind all of a directory.
 
     Raises ``OSError``.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from json.encoder import encode_basestring, encode_basestring_ascii
 from math import isfinite, isnan
 from operator import attrgetter
 from typing import Any
@@ -226,7 +227,25 @@ def _indented(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
 @lru_cache(maxsize=512)
 def _indent_member(compact: str, ascii_only: bool) -> str:
     """Return the one member of the object ``compact``, as a line or more of an indented document."""
-    return json.dumps(json.loads(compact), indent=2, ensure_ascii=ascii_only)[2:-2]
+    return _indent(json.loads(compact), "\n", encode_basestring_ascii if ascii_only else encode_basestring)[2:-2]
+
+
+def _indent(value: Any, line: str, text: Callable[[str], str]) -> str:
+    """Return what ``json.dumps(value, indent=2)`` gives, of what JSON was parsed to, on a line that begins so."""
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, dict) and value:
+        inner = line + "  "
+        return (
+            "{"
+            + ",".join([f"{inner}{text(key)}: {_indent(each, inner, text)}" for key, each in value.items()])
+            + line
+            + "}"
+        )
+    if isinstance(value, list) and value:
+        inner = line + "  "
+        return "[" + ",".join([inner + _indent(each, inner, text) for each in value]) + line + "]"
+    return repr(value) if type(value) is int or type(value) is float else json.dumps(value)
 
 
 _LONGEST_REMEMBERED = 4096

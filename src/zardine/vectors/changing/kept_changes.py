@@ -1,8 +1,8 @@
 """What a change has found out of a level in a local folder, kept for the next one.
 
-For changes of cells alone, which leave all documents but that of the level as they are. Whoever uses what is kept has the
-lock of the level, and looks first: whether documents that were read are the ones that are stored, and whether folders
-that were listed hold the same names. So what others have done meanwhile is seen, as when all is opened anew.
+For changes of cells alone, which leave all documents but that of the level as they are. Whoever uses what is kept has
+the lock of the level, and looks first: whether documents that were read are the ones that are stored, and whether
+folders that were listed hold the same names. So what others have done meanwhile is seen, as when all is opened anew.
 """
 
 from __future__ import annotations
@@ -66,8 +66,10 @@ def is_known(store: Store, path: str) -> bool:
 
 
 def level_again(store: Store, path: str) -> KeptLevel | None:
-    """Level 0 of the store at ``path`` as the last change has left it, for who has the lock; ``None`` where it is not."""
-    found = _kept.get((store, path)) if type(store) is LocalStore else None
+    """Level 0 of the store at ``path`` as the last change has left it, if it is; for who has the lock."""
+    if type(store) is not LocalStore:
+        return None
+    found = _kept.get((store, path))
     if found is None:
         return None
     if found.config is ArrayConfig.from_settings() and found.is_current():

@@ -296,11 +296,11 @@ class LevelsAbove:
 
 def wider_bounds(owner: VectorStore, content: Content) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The bounds of a store that hold ``content`` too."""
-    low, high = np.asarray(owner.root.bounds[0]), np.asarray(owner.root.bounds[1])
-    if len(content.positions):
-        lowest, highest = bounds_of(content.positions)
-        low, high = np.minimum(low, lowest), np.maximum(high, highest)
-    return tuple(low.tolist()), tuple(high.tolist())
+    low, high = owner.root.bounds
+    if not len(content.positions):
+        return low, high
+    lowest, highest = (corner.tolist() for corner in bounds_of(content.positions))
+    return tuple(map(min, low, lowest)), tuple(map(max, high, highest))
 
 
 def attributes_for(level: Level, content: Content, nodes: Sequence[Node]) -> dict[str, Any]:

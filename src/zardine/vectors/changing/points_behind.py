@@ -6,7 +6,7 @@ files. All else is left to :mod:`~zardine.vectors.changing.patching`, with the s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -19,7 +19,7 @@ from zardine.vectors.changing.patching import Patch, UnfitError, texts_in, texts
 from zardine.vectors.content.content import Content
 from zardine.vectors.format.cell_documents import NONEMPTY
 from zardine.vectors.format.change_log import Changed
-from zardine.vectors.format.fragment_index import decode_ranges, encode_tiles
+from zardine.vectors.format.fragment_index import decode_ranges, encode_tile
 from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading import dtype_of, row_shape_of
 from zardine.vectors.reading.presence import same_list
@@ -38,9 +38,9 @@ class _Arrays:
     arrays: list[CellArray]
     """Vertices, attributes, and last the index of fragments."""
     paths: list[str]
-    rows: list[tuple[npt.DTypeLike, tuple[int, ...], int]]
+    rows: list[tuple[np.dtype[Any], tuple[int, ...], int]]
     """Data type and shape of a row of each, but of the index, and bytes of it."""
-    listed: list[Collection[Any]]
+    listed: list[frozenset[Any]]
     """What chunks each lists."""
     alike: AlikeShards | None
 
@@ -75,7 +75,11 @@ class _Arrays:
     def hold(self, keys: npt.NDArray[np.int64]) -> HeldChange | None:
         """Hold the cells of chunks; ``None`` where that is not to be had."""
         array = self.arrays[0]
-        return self.alike.hold(keys - np.asarray(array.origin)) if self.alike and array.inside(keys).all() else None
+        if self.alike is None or (len(keys) > 1 and not array.inside(keys).all()):
+            return None
+        cells = keys - array.origin
+        first = zip(cells[0].tolist(), array.array.shape, strict=True)
+        return self.alike.hold(cells) if all(0 <= number < size for number, size in first) else None
 
 
 def points_behind(level: Level, new: Content) -> Patch | None:
@@ -126,21 +130,19 @@ def _patch(
     for cells, (_, _, size) in zip(old, found.rows, strict=False):
         if any(len(cell) != count * size for cell, count in zip(cells, counts, strict=True)):
             return None
-    before = np.asarray(counts)
-    both = np.concatenate([before, before + np.diff(new.row_starts)])
-    tiles = list(encode_tiles(np.arange(len(both) + 1), both))  # of cells that are one fragment each
-    if tiles[: len(counts)] != old[-1]:
+    if any(encode_tile(count) != cell for count, cell in zip(counts, old[-1], strict=True)):
         lengths = np.fromiter(map(len, old[-1]), np.int64, len(counts))
-        fragments = decode_ranges(bytearray().join(old[-1]), lengths, before)
+        fragments = decode_ranges(bytearray().join(old[-1]), lengths, np.asarray(counts))
         if fragments is None or not fragments.tile or (fragments.numbers != 1).any():
             return None
     patch = Patch(level, new, len(new.positions), keeps_rows=True)
     edges = list(pairwise(new.row_starts.tolist()))
-    cells = [
+    put = [
         [cell + values[start:stop].tobytes() for cell, (start, stop) in zip(some, edges, strict=True)]
         for values, some in zip(columns, old, strict=False)
     ]
-    for path, array, some in zip(found.paths, found.arrays, [*cells, tiles[len(counts) :]], strict=True):
+    put.append([encode_tile(count + stop - start) for count, (start, stop) in zip(counts, edges, strict=True)])
+    for path, array, some in zip(found.paths, found.arrays, put, strict=True):
         patch.known[path] = array.array
         patch.cells[path] = Changed(new.keys, some)
     return patch

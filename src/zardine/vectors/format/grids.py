@@ -63,6 +63,8 @@ def counted_chunks_of(
         return *unique_rows(chunks_of(positions, chunk_shape)), np.zeros(0, np.int64)
     first, widths = _grid_around(positions, chunk_shape, corners)
     low, cells = first.astype(np.int64), prod(widths)
+    if cells == 1:
+        return low.reshape(1, -1), np.zeros(len(positions), np.int64), np.array([len(positions)])
     if cells > MOST_COORDINATE:
         keys, numbers = unique_rows(chunks_of(positions, chunk_shape))
         return keys, numbers, np.bincount(numbers, minlength=len(keys))
@@ -150,6 +152,8 @@ def _check_distance(chunks: float, chunk_shape: Sequence[float]) -> None:
 
 def bins_per_chunk(chunk_shape: Sequence[float], bin_shape: Sequence[float]) -> tuple[int, ...]:
     """How many bins a chunk has along each axis. Raises :class:`DataError` unless they divide it evenly."""
+    if chunk_shape == bin_shape:
+        return (1,) * len(chunk_shape)
     ratios = tuple(a / b for a, b in zip(chunk_shape, bin_shape, strict=True))
     if max(ratios, default=0) > 2**31:
         raise DataError(f"chunks of {tuple(chunk_shape)} have too many bins of {tuple(bin_shape)}")

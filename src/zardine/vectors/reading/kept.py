@@ -6,6 +6,7 @@ of the level and those of arrays, are the ones that are stored: if so, the answe
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -111,9 +112,10 @@ class KeptLevel(Level):
 
     def changed(self, document: LevelDocument, version: Version, group: GroupMetadata) -> KeptLevel:
         """Return the level after a change of cells alone, with all that is known of it."""
-        facts = self.owner, self.path, document, self.pending, version, self.log, group
-        known = self.nodes, self.listed, self.arrays, self.sizes, self.versions, self.folders, self.lists, self.seen
-        return KeptLevel(*facts, *known, self.forms, True, self.to_change)
+        new = copy(self)
+        for name, value in (("document", document), ("version", version), ("group", group), ("is_again", True)):
+            object.__setattr__(new, name, value)
+        return new
 
     @property
     def _takes_as_stored(self) -> bool:

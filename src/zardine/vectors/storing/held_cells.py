@@ -71,25 +71,24 @@ class AlikeShards:
             return None
         sums, count, most, _ = self.form
         number, repeats = len(cells), len(self.arrays)
-        if repeats > 1:
-            starts = [bounds[:-1] + number * which for which in range(repeats)]
-            bounds, rows = np.concatenate([*starts, [number * repeats]]), np.concatenate([rows] * repeats)
-        held = KERNEL.hold_cells(files, (bounds, rows, count, False, True), number * repeats, sums, most)
+        starts = [start + number * which for which in range(repeats) for start in bounds[:-1]]
+        table = np.array([*starts, number * repeats]), np.array(rows * repeats), count, False, True
+        held = KERNEL.hold_cells(files, table, number * repeats, sums, most)
         if held is None:
             files.close()
             return None
         return HeldChange(self, files, held[0], held[1], order)
 
-    def _by_shard(self, cells: Ints) -> tuple[Ints | None, Ints, Ints, list[tuple[int, ...]]]:
+    def _by_shard(self, cells: Ints) -> tuple[Ints | None, list[int], list[int], list[tuple[int, ...]]]:
         """The order of cells by their shards, if it is another one; bounds and rows of these; and the shards."""
         grid, strides = self.shard.grid, self.shard.strides
         if len(cells) == 1:
             place = list(zip(cells[0].tolist(), grid, strides, strict=True))
             row = sum(number % size * stride for number, size, stride in place)
             one = tuple(number // size for number, size, _ in place)
-            return None, np.array([0, 1]), np.array([row]), [one]
+            return None, [0, 1], [row], [one]
         shards, order, bounds, rows = by_shard(cells, self.shard)
-        return order, bounds, rows, list(map(tuple, shards.tolist()))
+        return order, bounds.tolist(), rows.tolist(), list(map(tuple, shards.tolist()))
 
 
 class HeldChange:
