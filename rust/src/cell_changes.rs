@@ -6,7 +6,7 @@
 //! puts in order; so does a step that is not the usual case, of which it is told how far all came.
 
 use std::fs::{File, Metadata};
-use std::os::fd::{IntoRawFd, RawFd};
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use crate::extended_shards::{Extended, Extending, HeldShard};
 use crate::new_file::NewFile;
@@ -63,13 +63,15 @@ impl HeldCells {
         Some((held, cells))
     }
 
-    /// Let the cells be `strings`, in the same `files`; before these lie the document and the log.
+    /// Let the cells be `strings`, in the same `files`; before these lie the document and the log. Where it `closes`, none
+    /// of the files that have no names any more is left open.
     pub fn change(
         mut self,
         files: &[NewFile],
         strings: Vec<&[u8]>,
         agreement: &Agreement,
         most_unused: f64,
+        closes: bool,
     ) -> Result<Outcome, String> {
         let [document, log, files @ ..] = files else { return Err("a document and a log are needed".into()) };
         if files.len() != self.shards.len() || strings.len() != self.table.jobs(files.len() - 1).end {
@@ -102,6 +104,12 @@ impl HeldCells {
         };
         let status = last.status().clone();
         outcome.document = Some((last.keep(), status));
+        if closes {
+            for file in outcome.closed.drain(..).filter(|&file| file >= 0) {
+                // SAFETY: it was open, and given to us; nobody else knows of it.
+                drop(unsafe { OwnedFd::from_raw_fd(file) });
+            }
+        }
         Ok(outcome)
     }
 }

@@ -47,7 +47,13 @@ class HeldCells:
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
     def change(
-        self, elements: list[bytes], log: bytes, documents: tuple[bytes, bytes], version: str, most_unused: float
+        self,
+        elements: list[bytes],
+        log: bytes,
+        documents: tuple[bytes, bytes],
+        version: str,
+        most_unused: float,
+        closes: bool,
     ) -> tuple[tuple[int, tuple[int, int, int, int]] | None, bool, list[int]]:
         """Let the cells be ``elements``: those that become empty are not stored any more.
 
@@ -55,7 +61,8 @@ class HeldCells:
         caller, becomes the first of ``documents``; the shards are extended, as by :func:`extend_shards`; the document
         becomes the second one; the log goes. Where a step is not the usual case none follows, but that all shards are
         tried. Returns the document, open and locked, with inode, size and times of modification and change, or ``None``
-        where it was not replaced; whether it is the second one; and open files that have no names any more.
+        where it was not replaced; whether it is the second one; and open files that have no names any more, unless it
+        ``closes`` them.
         """
 
 @final

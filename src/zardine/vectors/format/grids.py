@@ -8,7 +8,7 @@ from ``floor(lo / chunk_shape)`` to ``floor(hi / chunk_shape)``, and none of its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import floor, nan, prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -121,10 +121,13 @@ def _grid_around(
 
     Raises as :func:`chunks_of`.
     """
-    lowest, highest = bounds_of(positions) if corners is None else corners
-    first, last = (np.floor(np.divide(each, chunk_shape, dtype=np.float64)) for each in (lowest, highest))
-    _check_distance(float(np.maximum(-first, last).max()), chunk_shape)
-    widths: list[int] = (last.astype(np.int64) - first.astype(np.int64) + 1).tolist()
+    lowest, highest = (np.asarray(each).tolist() for each in (bounds_of(positions) if corners is None else corners))
+    low, high = ([a / float(b) for a, b in zip(each, chunk_shape, strict=True)] for each in (lowest, highest))
+    _check_distance(
+        max(-min(low), max(high)) if all(a <= b for a, b in zip(low, high, strict=True)) else nan, chunk_shape
+    )
+    first = np.array([floor(each) for each in low], np.float64)
+    widths = [floor(b) - floor(a) + 1 for a, b in zip(low, high, strict=True)]
     if corners is not None and prod(widths) > 4 * len(positions):  # a box that is much too large
         return _grid_around(positions, chunk_shape, None)
     return first, widths

@@ -6,13 +6,13 @@ of the level and those of arrays, are the ones that are stored: if so, the answe
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from zardine.buffers import BytesLike
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.workers import for_each, most_requests
+from zardine.frozen import with_fields
 from zardine.hierarchy.find import Seen, document_key
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -112,10 +112,7 @@ class KeptLevel(Level):
 
     def changed(self, document: LevelDocument, version: Version, group: GroupMetadata) -> KeptLevel:
         """Return the level after a change of cells alone, with all that is known of it."""
-        new = copy(self)
-        for name, value in (("document", document), ("version", version), ("group", group), ("is_again", True)):
-            object.__setattr__(new, name, value)
-        return new
+        return with_fields(self, document=document, version=version, group=group, is_again=True)
 
     @property
     def _takes_as_stored(self) -> bool:

@@ -6,6 +6,7 @@ step by step as :mod:`.transactions` says; what it leaves is done there, from th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -23,7 +24,7 @@ from zardine.nodes.array import Array
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Version
 from zardine.stores.local.store import LocalStore
-from zardine.stores.open_files import close_late, version_from
+from zardine.stores.open_files import close_late, is_in_memory, version_from
 from zardine.vectors.format.change_log import ChangeLog, encode_log
 from zardine.vectors.storing.applying import to_change
 from zardine.vectors.storing.cell_bytes import by_shard
@@ -44,6 +45,8 @@ class AlikeShards:
     arrays: Sequence[Array]
     shard: ShardLayout
     form: ShardForm
+    closes: bool
+    """Whether files are closed at once that have no names any more: no disk is to be waited for."""
 
     @classmethod
     def of(cls, path: str, arrays: Sequence[Array]) -> AlikeShards | None:
@@ -57,7 +60,11 @@ class AlikeShards:
             return None
         if any(each is None or (each.grid, each.strides) != (shard.grid, shard.strides) for each in shards[1:]):
             return None
-        return cls(store, path, arrays, shard, form)
+        try:
+            closes = is_in_memory(os.stat(f"{store.root}/{path}").st_dev)
+        except OSError:
+            return None
+        return cls(store, path, arrays, shard, form, closes)
 
     def hold(self, cells: Ints) -> HeldChange | None:
         """Lock the shards of cells ``(C, K)`` and read them; ``None`` where anything is unusual, or wrong."""
@@ -130,7 +137,7 @@ class HeldChange:
         values = list(chain.from_iterable(self._in_order(each.values) for each in log.cells.values()))
         try:
             document, is_settled, closed = held.change(
-                values, encode_log(log), (serialize(agreed), serialize(settled)), version, of.form[3]
+                values, encode_log(log), (serialize(agreed), serialize(settled)), version, of.form[3], of.closes
             )
             if document is not None:
                 of.store.keep_locked(document_key(of.path), document[0])
