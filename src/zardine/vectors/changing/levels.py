@@ -193,14 +193,21 @@ def change_cells(
         if bounds != owner.root.bounds:
             _set_bounds(owner, bounds)
 
-    before = prepare if above.numbers or bounds != owner.root.bounds else None
+    is_prepared = not (above.gone or above.linked or unlinked is not None) and bounds == owner.root.bounds
     told = {**level.document.block, "vertex_count": count, **(block or {})}
     if not patch.content.fragments.tile:
         told.pop("fragments_tile", None)
     agreed = {**level.document.attributes, LEVEL: told, **(attributes or {})}
     agreed = above.noted_in(agreed, patch.touched if above.numbers else None, tables)
     settled = replace_nodes(
-        level, patch.nodes, removed, agreed, before=before, log=patch.log(), known=patch.known, held=patch.held
+        level,
+        patch.nodes,
+        removed,
+        agreed,
+        before=None if is_prepared else prepare,
+        log=patch.log(),
+        known=patch.known,
+        held=patch.held,
     )
     if settled is not None:
         keep(level, settled, count)

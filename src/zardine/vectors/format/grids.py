@@ -123,9 +123,8 @@ def _grid_around(
     """
     lowest, highest = (np.asarray(each).tolist() for each in (bounds_of(positions) if corners is None else corners))
     low, high = ([a / float(b) for a, b in zip(each, chunk_shape, strict=True)] for each in (lowest, highest))
-    _check_distance(
-        max(-min(low), max(high)) if all(a <= b for a, b in zip(low, high, strict=True)) else nan, chunk_shape
-    )
+    are_numbers = all(a <= b for a, b in zip(low, high, strict=True))
+    _check_distance(max(-min(low), max(high)) if are_numbers else nan, chunk_shape)
     first = np.array([floor(each) for each in low], np.float64)
     widths = [floor(b) - floor(a) + 1 for a, b in zip(low, high, strict=True)]
     if corners is not None and prod(widths) > 4 * len(positions):  # a box that is much too large
