@@ -74,7 +74,8 @@ impl HeldCells {
         closes: bool,
     ) -> Result<Outcome, String> {
         let [document, log, files @ ..] = files else { return Err("a document and a log are needed".into()) };
-        if files.len() != self.shards.len() || strings.len() != self.table.jobs(files.len() - 1).end {
+        let cells: usize = (0..self.table.shards()).map(|shard| self.table.jobs(shard).len()).sum();
+        if files.len() != self.shards.len() || strings.len() != cells {
             return Err("other files or cells than were held".into());
         }
         let shards = std::mem::take(&mut self.shards);
@@ -119,5 +120,83 @@ impl Drop for HeldCells {
         if self.process != std::process::id() {
             self.shards.drain(..).for_each(HeldShard::abandon);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::known_file::Identity;
+    use std::ffi::CString;
+    use std::fs;
+    use std::os::fd::AsRawFd;
+    use std::path::Path;
+
+    fn table() -> ShardTable {
+        ShardTable::new(&[0, 2], &[2, 0], 3, (false, true), 2).unwrap()
+    }
+
+    fn version(path: &Path) -> String {
+        let Identity { inode, size, modified, changed, .. } = Identity::from(&fs::metadata(path).unwrap());
+        format!("{inode:x}-{size:x}-{modified:x}-{changed:x}")
+    }
+
+    #[test]
+    fn steps_follow_each_other_as_long_as_each_is_done() {
+        let path = std::env::temp_dir().join(format!("zardine-cell-changes-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        let directory = File::open(&path).unwrap();
+        let file = |name: &str| {
+            let names = [name.into(), format!(".{name}.new"), format!(".{name}.record")];
+            let [name, temporary, record] = names.map(|name| CString::new(name).unwrap());
+            NewFile { directory: directory.as_raw_fd(), name, temporary, record, only_new: false }
+        };
+        let files = ["document", "log", "shard"].map(file);
+        let mut shard = b"\x01\0\0\0\x03\0\0\0old".to_vec();
+        let chunk = shard.len() as u64;
+        shard.resize(shard.len() + table().index_size(), 0);
+        let one = ShardTable::new(&[0, 1], &[2], 3, (false, true), 1).unwrap();
+        one.write_index(&[(0, 0, chunk)], &mut shard[chunk as usize..]);
+        fs::write(path.join("document"), b"before").unwrap();
+        assert!(HeldCells::new(&files[2..], table(), 0, 99).is_none()); // no shard
+        fs::write(path.join("shard"), &shard).unwrap();
+        assert!(HeldCells::new(&files[1..], table(), 0, 99).is_none());
+        assert!(HeldCells::new(&files[2..], table(), 0, 10).is_none()); // a chunk of more bytes
+        assert!(HeldCells::new(&files[2..], table(), 1, 99).is_none()); // no checksum
+        let hold = || HeldCells::new(&files[2..], table(), 0, 99).unwrap();
+        let change = |held: HeldCells, version: &str, cells: Vec<&[u8]>| {
+            held.change(
+                &files,
+                cells,
+                &Agreement { log: b"log", agreed: b"agreed", settled: b"settled", version },
+                1.0,
+                true,
+            )
+        };
+        let (held, cells) = hold();
+        assert_eq!(cells, [b"old".to_vec(), Vec::new()]);
+        assert!(HeldCells::new(&files[2..], table(), 0, 99).is_none()); // it is locked
+        assert!(change(held, "", vec![b"new"]).is_err());
+        let read = |name: &str| fs::read(path.join(name)).unwrap();
+        let undone = change(hold().0, "0-0-0-0", vec![b"new", b"more"]).unwrap();
+        assert!(undone.document.is_none() && !undone.is_settled && undone.closed.is_empty());
+        assert_eq!((read("document"), read("shard"), read("log")), (b"before".to_vec(), shard, b"log".to_vec()));
+        let close = |(file, status): (RawFd, Metadata)| {
+            // SAFETY: it was given to us, and nobody else knows of it.
+            drop(unsafe { OwnedFd::from_raw_fd(file) });
+            status.len()
+        };
+        let done = change(hold().0, &version(&path.join("document")), vec![b"new", b"more"]).unwrap();
+        assert!(done.is_settled && done.closed.is_empty());
+        assert_eq!((close(done.document.unwrap()), read("document")), (7, b"settled".to_vec()));
+        assert!(!path.join("log").exists());
+        let (held, cells) = hold();
+        assert_eq!(cells, [b"new".to_vec(), b"more".to_vec()]);
+        fs::write(path.join(".shard.record"), b"").unwrap(); // somebody has died over it meanwhile
+        let half = change(held, &version(&path.join("document")), vec![b"", b"last"]).unwrap();
+        assert!(!half.is_settled);
+        assert_eq!((close(half.document.unwrap()), read("document")), (6, b"agreed".to_vec()));
+        assert_eq!(read("log"), b"log");
+        fs::remove_dir_all(&path).unwrap();
     }
 }
