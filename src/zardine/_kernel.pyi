@@ -49,20 +49,19 @@ class HeldCells:
     def change(
         self,
         elements: list[bytes],
-        log: bytes,
-        documents: tuple[bytes, bytes],
+        contents: tuple[bytes, bytes, bytes],
         version: str,
         most_unused: float,
         closes: bool,
     ) -> tuple[tuple[int, tuple[int, int, int, int]] | None, bool, list[int]]:
         """Let the cells be ``elements``: those that become empty are not stored any more.
 
-        Step by step: the file ``log`` is made; the document, which has to be of this ``version`` and is locked by the
-        caller, becomes the first of ``documents``; the shards are extended, as by :func:`extend_shards`; the document
-        becomes the second one; the log goes. Where a step is not the usual case none follows, but that all shards are
-        tried. Returns the document, open and locked, with inode, size and times of modification and change, or ``None``
-        where it was not replaced; whether it is the second one; and open files that have no names any more, unless it
-        ``closes`` them.
+        Step by step: the log is made, of the first of ``contents``; the document, which has to be of this ``version``
+        and is locked by the caller, becomes the second of them; the shards are extended, as by :func:`extend_shards`;
+        the document becomes the third; the log goes. Where a step is not the usual case none follows, but that all
+        shards are tried. Returns the document, open and locked, with inode, size and times of modification and change,
+        or ``None`` where it was not replaced; whether it is the third; and open files that have no names any more,
+        unless it ``closes`` them.
         """
 
 @final

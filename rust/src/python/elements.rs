@@ -330,16 +330,15 @@ impl PyHeldCells {
         &self,
         py: Python<'_>,
         elements: &Bound<'_, PyList>,
-        log: &Bound<'_, PyBytes>,
-        documents: (Bound<'_, PyBytes>, Bound<'_, PyBytes>),
+        contents: (Bound<'_, PyBytes>, Bound<'_, PyBytes>, Bound<'_, PyBytes>),
         version: &str,
         most_unused: f64,
         closes: bool,
     ) -> PyResult<(Option<Replaced>, bool, Vec<RawFd>)> {
         let strings = bytes_in(elements)?;
         let strings = strings.iter().map(|each| each.as_bytes()).collect();
-        let (agreed, settled) = (documents.0.as_bytes(), documents.1.as_bytes());
-        let agreement = Agreement { log: log.as_bytes(), agreed, settled, version };
+        let (log, agreed, settled) = (contents.0.as_bytes(), contents.1.as_bytes(), contents.2.as_bytes());
+        let agreement = Agreement { log, agreed, settled, version };
         let (held, files) = self.take().ok_or_else(|| invalid("cells that were let go"))?;
         let done =
             guarded(py, || held.change(files.files(), strings, &agreement, most_unused, closes))?.map_err(invalid)?;

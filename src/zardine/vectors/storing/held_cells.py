@@ -136,9 +136,8 @@ class HeldChange:
         of = self._of
         values = list(chain.from_iterable(self._in_order(each.values) for each in log.cells.values()))
         try:
-            document, is_settled, closed = held.change(
-                values, encode_log(log), (serialize(agreed), serialize(settled)), version, of.form[3], of.closes
-            )
+            contents = encode_log(log), serialize(agreed), serialize(settled)
+            document, is_settled, closed = held.change(values, contents, version, of.form[3], of.closes)
             if document is not None:
                 of.store.keep_locked(document_key(of.path), document[0])
             for file in closed:
