@@ -219,9 +219,10 @@ def _indented(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
     """Return ``json.dumps(document, indent=2)``, which is slow, so that members that stay are remembered."""
     members, text = [], encode_basestring_ascii if ascii_only else encode_basestring
     for name, value in document.items():
-        if name == "attributes" and document.get("node_type") == "group":  # which are others each time
+        changes = name == "attributes" and document.get("node_type") == "group"
+        if changes or type(value) in (int, str):
             with suppress(_UnusualError, RecursionError):
-                members.append(f'  "attributes": {_indent(value, _LINE, text)}')
+                members.append(f"  {text(name)}: {_indent(value, _LINE, text)}")
                 continue
         compact = _compact_encoders[ascii_only].encode({name: value})
         indent = _indent_member if len(compact) <= _LONGEST_REMEMBERED else _indent_member.__wrapped__
