@@ -369,6 +369,14 @@ impl<'a> Packing<'a> {
     }
 }
 
+/// Where in a `chunk`, with so many checksums, its byte string is; `None` where it is not what such a chunk is.
+pub fn string_of(chunk: &[u8], sums: usize) -> Option<Range<usize>> {
+    let end = chunk.len().checked_sub(sums.checked_mul(sum::SIZE)?)?;
+    let (head, content) = chunk[..end].split_at_checked(HEAD)?;
+    check(head, content, &chunk[end..]).ok()?;
+    Some(HEAD..end)
+}
+
 /// See that what stands around a byte string is what has to be there.
 fn check(head: &[u8], content: &[u8], sums: &[u8]) -> Outcome {
     if head[..4] != 1u32.to_le_bytes() || head[4..] != (content.len() as u64).to_le_bytes()[..4] {

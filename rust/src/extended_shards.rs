@@ -12,7 +12,7 @@ use std::fs::Metadata;
 use std::ops::Range;
 use std::os::fd::RawFd;
 
-use crate::elements::{chunk_size, fill};
+use crate::elements::{chunk_size, fill, string_of};
 use crate::merged_shard::MergedShard;
 use crate::new_file::{NewFile, OldFile};
 use crate::readable::{self, Readable};
@@ -27,11 +27,17 @@ const MAGIC: &[u8; 16] = b"zardine edit 1\0\0";
 pub struct Extending<'a> {
     strings: Vec<&'a [u8]>,
     sums: usize,
-    table: ShardTable,
+    table: &'a ShardTable,
     /// Bytes of the longest chunk that may be there.
     most: u64,
     /// The share of a file that may be unused then.
     most_unused: f64,
+}
+
+/// A shard that is locked, and what its index says.
+pub struct HeldShard {
+    old: OldFile,
+    entries: Vec<Entry>,
 }
 
 /// A shard that was extended, or made anew: then the file before is still open.
@@ -47,7 +53,7 @@ impl<'a> Extending<'a> {
     pub fn new(
         strings: Vec<&'a [u8]>,
         sums: usize,
-        table: ShardTable,
+        table: &'a ShardTable,
         most: u64,
         most_unused: f64,
     ) -> Result<Self, String> {
@@ -65,14 +71,14 @@ impl<'a> Extending<'a> {
         if files.len() != self.table.shards() {
             return Err(format!("{} files for {} shards", files.len(), self.table.shards()));
         }
-        Ok(files.iter().enumerate().map(|(shard, file)| self.extend(shard, file)).collect())
+        let extend = |(shard, file)| self.extend(shard, file, HeldShard::of(self.table, file, self.most)?);
+        Ok(files.iter().enumerate().map(extend).collect())
     }
 
-    fn extend(&self, shard: usize, file: &NewFile) -> Option<Extended> {
-        let old = file.to_extend().ok()???;
-        let size = old.size();
-        let source = Readable::File(readable::File::of_size(old.fd(), size));
-        let before = self.table.read_index(source, size, self.most).ok()??;
+    /// Extend a shard in its file, which was held; as `run`.
+    pub fn extend(&self, shard: usize, file: &NewFile, held: HeldShard) -> Option<Extended> {
+        let (source, size) = (held.source(), held.old.size());
+        let HeldShard { old, entries: before } = held;
         let (mut entries, mut content) = (before.clone(), Vec::new());
         let mut new: Vec<(usize, Option<Range<usize>>)> = Vec::with_capacity(self.table.jobs(shard).len());
         for job in self.table.jobs(shard) {
@@ -123,9 +129,9 @@ impl<'a> Extending<'a> {
         if u32::from_le_bytes(head) != 1 {
             return None; // no chunk begins so: a file of another format, perhaps, of which all is to stay
         }
-        let merged = MergedShard::new(&self.table, before, new)?;
+        let merged = MergedShard::new(self.table, before, new)?;
         let place = Some((old.fd(), old.size()));
-        let status = file.make(Some(&old), |target| merged.write(&self.table, content, place, target))?;
+        let status = file.make(Some(&old), |target| merged.write(self.table, content, place, target))?;
         Some(Extended { status, entries: merged.entries, old: Some(old.release()) })
     }
 
@@ -135,6 +141,42 @@ impl<'a> Extending<'a> {
         index.resize(self.table.index_size(), 0);
         self.table.write_entries(entries.iter().copied().enumerate(), &mut index);
         Some(index)
+    }
+}
+
+impl HeldShard {
+    /// The shard in a file, if it is the usual case: see above.
+    pub fn of(table: &ShardTable, file: &NewFile, most: u64) -> Option<Self> {
+        let mut held = HeldShard { old: file.to_extend().ok()???, entries: Vec::new() };
+        held.entries = table.read_index(held.source(), held.old.size(), most).ok()??;
+        Some(held)
+    }
+
+    /// The byte string of a row of the index, whose chunks have so many checksums; `None` where it is damaged. One that is
+    /// not stored is empty.
+    pub fn string(&self, row: usize, sums: usize) -> Option<Vec<u8>> {
+        let entry = self.entries[row];
+        if !entry.is_stored() {
+            return Some(Vec::new());
+        }
+        let length = usize::try_from(entry.length).ok()?;
+        let mut chunk = Vec::new();
+        chunk.try_reserve_exact(length).ok()?; // not more than the file has
+        chunk.resize(length, 0);
+        self.source().read(entry.offset, &mut chunk, &mut []).ok()?;
+        let string = string_of(&chunk, sums)?;
+        chunk.truncate(string.end);
+        chunk.drain(..string.start);
+        Some(chunk)
+    }
+
+    /// Close the file and leave its lock, which is that of another process.
+    pub fn abandon(self) {
+        self.old.abandon();
+    }
+
+    fn source(&self) -> Readable<'static> {
+        Readable::File(readable::File::of_size(self.old.fd(), self.old.size()))
     }
 }
 
@@ -173,7 +215,7 @@ mod tests {
         let extend = |rows: &[i64], strings: Vec<&[u8]>, most_unused| {
             let jobs = rows.len() as i64;
             let table = ShardTable::new(&[0, jobs], rows, 3, (false, true), rows.len()).unwrap();
-            let call = Extending::new(strings, 1, table, 1000, most_unused).unwrap();
+            let call = Extending::new(strings, 1, &table, 1000, most_unused).unwrap();
             call.run(&[file("shard")]).unwrap().remove(0)
         };
         let table = ShardTable::new(&[0, 1], &[1], 3, (false, true), 1).unwrap();
@@ -217,10 +259,11 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let table = |form| ShardTable::new(&[0, 1], &[0], 1, form, 1).unwrap();
         for form in [(true, true), (false, false)] {
-            assert!(Extending::new(vec![b"x"], 1, table(form), 9, 1.0).is_err());
+            assert!(Extending::new(vec![b"x"], 1, &table(form), 9, 1.0).is_err());
         }
-        let call = Extending::new(vec![b"x"], 1, table((false, true)), 9, 1.0).unwrap();
+        let usual = table((false, true));
+        let call = Extending::new(vec![b"x"], 1, &usual, 9, 1.0).unwrap();
         assert!(call.run(&[]).is_err());
-        assert!(Extending::new(vec![b"x"], usize::MAX / 2, table((false, true)), 9, 1.0).is_err());
+        assert!(Extending::new(vec![b"x"], usize::MAX / 2, &usual, 9, 1.0).is_err());
     }
 }

@@ -58,6 +58,21 @@ impl OldFile {
         self.unlock().map_or(-1, IntoRawFd::into_raw_fd)
     }
 
+    /// Leave the file to the caller, locked.
+    pub fn keep(mut self) -> RawFd {
+        self.file.take().map_or(-1, IntoRawFd::into_raw_fd)
+    }
+
+    /// Close the file and leave its lock, which is that of another process.
+    pub fn abandon(mut self) {
+        drop(self.file.take());
+    }
+
+    /// What the system said of the file.
+    pub fn status(&self) -> &Metadata {
+        &self.status
+    }
+
     fn unlock(&mut self) -> Option<File> {
         let file = self.file.take()?;
         let _ = file.unlock(); // in words: closing does not unlock if a forked process has a copy
@@ -118,6 +133,34 @@ impl NewFile {
         self.make_by(old, write).is_some()
     }
 
+    /// What is there now, if it is a file of this version: see `known_file`. The caller has it locked already.
+    pub fn of_version(&self, version: &str) -> io::Result<Option<OldFile>> {
+        let file = self.open(&self.name, OLD)?;
+        let status = file.metadata()?;
+        let usual = status.is_file() && status.nlink() == 1 && Identity::from(&status).is_version(version);
+        Ok(usual.then_some(OldFile { file: None, status }))
+    }
+
+    /// Make the file of `content` in the place of the `old` one; it is locked, and to be replaced in its turn.
+    pub fn replace_held(&self, old: &OldFile, content: &[u8]) -> Option<OldFile> {
+        let file = self.make_by(Some(old), |file| {
+            SharedBytes::of(content).write_to(file)?;
+            file.try_lock().map_err(io::Error::from)
+        })?;
+        let status = file.metadata().ok()?;
+        Some(OldFile { file: Some(file), status })
+    }
+
+    /// As `put`, of a file that is never edited, which stays open.
+    pub fn put_open(&self, content: &[u8]) -> Option<File> {
+        self.put_file(|file| SharedBytes::of(content).write_to(file).map(|()| true), false)
+    }
+
+    /// Remove the file, which nobody else would change.
+    pub fn erase(&self) {
+        self.remove(&self.name);
+    }
+
     fn make_by(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> Option<File> {
         let file = self.open(&self.temporary, NEW).ok()?;
         let written = write(&file).and_then(|()| stamp(&file));
@@ -171,7 +214,7 @@ impl NewFile {
     }
 
     /// Whether the name means the old file still, and no program that takes no locks has changed it.
-    fn means(&self, old: &OldFile) -> io::Result<bool> {
+    pub fn means(&self, old: &OldFile) -> io::Result<bool> {
         Ok(Identity::of(&self.look()?) == Identity::from(&old.status))
     }
 
@@ -186,7 +229,11 @@ impl NewFile {
 
     /// As `put`, of what `write` writes, unless it says that nothing is to be made.
     pub fn put_by(&self, write: impl FnOnce(&File) -> io::Result<bool>, is_edited: bool) -> bool {
-        let Ok(file) = self.open(&self.temporary, NEW) else { return false };
+        self.put_file(write, is_edited).is_some()
+    }
+
+    fn put_file(&self, write: impl FnOnce(&File) -> io::Result<bool>, is_edited: bool) -> Option<File> {
+        let file = self.open(&self.temporary, NEW).ok()?;
         let placed = match write(&file) {
             Ok(true) => stamp(&file).and_then(|()| self.place(&file, is_edited)).unwrap_or(false),
             _ => false,
@@ -194,7 +241,7 @@ impl NewFile {
         if !placed {
             self.remove(&self.temporary);
         }
-        placed
+        placed.then_some(file)
     }
 
     fn place(&self, file: &File, is_edited: bool) -> io::Result<bool> {

@@ -64,7 +64,7 @@ impl NewFiles {
         Ok(Some(new))
     }
 
-    /// Open the directory of a prefix, or make it: the first one at once, if it is there and no link is on the way.
+    /// Open the directory of a prefix, or make it: at once, if it and those before are there and no link is on the way.
     fn open_directory<'a>(
         &mut self,
         base: &Base,
@@ -76,7 +76,7 @@ impl NewFiles {
         if parts().any(|part| !names.may_be_part(part)) {
             return Ok(None);
         }
-        if known.is_empty()
+        if self.base.is_none()
             && let Some(directory) = base.open_below(prefix)
         {
             let found = directory.as_raw_fd();

@@ -41,6 +41,30 @@ class StoredFiles:
     def __new__(cls, below: bytes, paths: Sequence[bytes], *, missing: bool) -> StoredFiles: ...
 
 @final
+class HeldCells:
+    """Shards whose cells are to be changed: see :func:`hold_cells`. A context; changed or left, it holds nothing."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+    def change(
+        self,
+        elements: list[bytes],
+        contents: tuple[bytes, bytes, bytes],
+        version: str,
+        most_unused: float,
+        closes: bool,
+    ) -> tuple[tuple[int, tuple[int, int, int, int]] | None, bool, list[int]]:
+        """Let the cells be ``elements``: those that become empty are not stored any more.
+
+        Step by step: the log is made, of the first of ``contents``; the document, which has to be of this ``version``
+        and is locked by the caller, becomes the second of them; the shards are extended, as by :func:`extend_shards`;
+        the document becomes the third; the log goes. Where a step is not the usual case none follows, but that all
+        shards are tried. Returns the document, open and locked, with inode, size and times of modification and change,
+        or ``None`` where it was not replaced; whether it is the third; and open files that have no names any more,
+        unless it ``closes`` them.
+        """
+
+@final
 class NewFiles:
     """Where values go that are files: see :func:`open_new_files`. To be closed, by the caller, or as a context."""
 
@@ -360,6 +384,22 @@ def extend_shards(
     ``None``, for the caller to do: where no shard is, or is locked, damaged or has a record; where nothing would be
     stored any more, or nothing changes; where a chunk of more than ``most`` bytes is there, or a file that would be
     made anew begins as no chunk does; and after errors, as the file was, or with both contents in it.
+    """
+
+def hold_cells(
+    files: NewFiles, shards: tuple[Buffer, Buffer, int, bool, bool], cells: int, sums: int, most: int
+) -> tuple[HeldCells, list[bytes]] | None:
+    """Lock shards within their files and read byte strings from them, so many ``cells`` in all.
+
+    ``files`` are a document, a log and the shards; ``shards``, ``sums`` and ``most`` as for :func:`extend_shards`. A
+    cell that is not stored is empty. ``None``, and nothing is locked, where a shard is missing, locked, damaged or has
+    a record, or one of the cells is damaged.
+    """
+
+def names_in(directories: Sequence[str]) -> bytes:
+    """Name what lies in directories: for each sorted, a zero byte behind a name, and one behind all of a directory.
+
+    Raises ``OSError``.
     """
 
 def read_elements(

@@ -24,8 +24,9 @@ def with_fields(value: V, **changes: Any) -> V:
 @cache
 def _copier(kind: type) -> Callable[[Any], Any]:
     """Make a function that copies a value of a class, slot by slot: written out, as ``dataclasses`` do it."""
-    names: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]
-    scope: dict[str, Any] = {f"put_{name}": kind.__dict__[name].__set__ for name in names}
+    slots = {name: each.__dict__[name].__set__ for each in kind.__mro__ for name in each.__dict__.get("__slots__", ())}
+    names = list(slots)
+    scope: dict[str, Any] = {f"put_{name}": put for name, put in slots.items()}
     scope.update(new=object.__new__, kind=kind)
     lines = [f"    put_{name}(copied, value.{name})" for name in names]
     exec("\n".join(["def copy(value):", "    copied = new(kind)", *lines, "    return copied"]), scope)

@@ -1,6 +1,7 @@
 //! Byte strings of many chunks: see `elements`. Those of one chunk, each behind its length.
 
 use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -9,13 +10,14 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
 use super::arguments::{Sources, invalid, shard_table};
 use super::buffers::{Buffer, integers_of};
 use super::files::PyNewFiles;
-use super::pipeline_class::{ChangedFile, NewByteArray, columns, guarded, job_table, told_of};
+use super::pipeline_class::{ChangedFile, NewByteArray, Status, columns, guarded, job_table, told_of};
+use crate::cell_changes::{Agreement, HeldCells};
 use crate::cell_files::{self, CellArray, ShardsForm};
 use crate::element_parts::ElementParts;
 use crate::elements::{Elements, Packing};
 use crate::extended_shards::{Extended, Extending};
 use crate::manifests;
-use crate::new_files::NamesBeside;
+use crate::new_files::{NamesBeside, NewFiles};
 use crate::path_form::PathForm;
 use crate::strided_memory::SharedBytes;
 
@@ -292,11 +294,10 @@ pub fn extend_shards<'py>(
     most: u64,
     most_unused: f64,
 ) -> PyResult<Vec<Option<ChangedFile<'py>>>> {
-    let held = elements.iter().map(|each| each.cast_into::<PyBytes>()).collect::<Result<Vec<_>, _>>();
-    let held = held.map_err(|_| invalid("elements are bytes"))?;
+    let held = bytes_in(elements)?;
     let table = shard_table(shards, held.len())?;
     let strings = held.iter().map(|each| each.as_bytes()).collect();
-    let call = Extending::new(strings, sums, table, most, most_unused).map_err(invalid)?;
+    let call = Extending::new(strings, sums, &table, most, most_unused).map_err(invalid)?;
     let opened = files.get().open_files()?;
     let done = guarded(py, || call.run(opened.files()))?.map_err(invalid)?;
     let each = |shard: Extended| {
@@ -304,4 +305,72 @@ pub fn extend_shards<'py>(
         Ok((shard.old, Some(told_of(&shard.status)), offsets, lengths))
     };
     done.into_iter().map(|shard| shard.map(each).transpose()).collect()
+}
+
+/// Shards whose cells are to be changed, locked until then, in their files. Let go, it has none.
+#[pyclass(frozen, module = "zardine._kernel", name = "HeldCells")]
+pub struct PyHeldCells(Mutex<Option<(HeldCells, Arc<NewFiles>)>>);
+
+/// Of a document that was replaced: the open file, and what it is.
+type Replaced = (RawFd, Status);
+
+#[pymethods]
+impl PyHeldCells {
+    fn __enter__(held: Bound<'_, Self>) -> Bound<'_, Self> {
+        held
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let taken = self.take();
+        guarded(py, || drop(taken))
+    }
+
+    fn change(
+        &self,
+        py: Python<'_>,
+        elements: &Bound<'_, PyList>,
+        contents: (Bound<'_, PyBytes>, Bound<'_, PyBytes>, Bound<'_, PyBytes>),
+        version: &str,
+        most_unused: f64,
+        closes: bool,
+    ) -> PyResult<(Option<Replaced>, bool, Vec<RawFd>)> {
+        let strings = bytes_in(elements)?;
+        let strings = strings.iter().map(|each| each.as_bytes()).collect();
+        let (log, agreed, settled) = (contents.0.as_bytes(), contents.1.as_bytes(), contents.2.as_bytes());
+        let agreement = Agreement { log, agreed, settled, version };
+        let (held, files) = self.take().ok_or_else(|| invalid("cells that were let go"))?;
+        let done =
+            guarded(py, || held.change(files.files(), strings, &agreement, most_unused, closes))?.map_err(invalid)?;
+        let document = done.document.map(|(file, status)| (file, told_of(&status)));
+        Ok((document, done.is_settled, done.closed))
+    }
+}
+
+impl PyHeldCells {
+    fn take(&self) -> Option<(HeldCells, Arc<NewFiles>)> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    }
+}
+
+#[pyfunction]
+pub fn hold_cells<'py>(
+    py: Python<'py>,
+    files: &Bound<'py, PyNewFiles>,
+    shards: &Bound<'py, PyTuple>,
+    cells: usize,
+    sums: usize,
+    most: u64,
+) -> PyResult<Option<(PyHeldCells, Bound<'py, PyList>)>> {
+    let table = shard_table(shards, cells)?;
+    let files = files.get().open_files()?;
+    let some = files.files().get(2..).unwrap_or_default();
+    let Some((held, cells)) = guarded(py, || HeldCells::new(some, table, sums, most))? else { return Ok(None) };
+    let cells = PyList::new(py, cells.iter().map(|cell| PyBytes::new(py, cell)))?;
+    Ok(Some((PyHeldCells(Mutex::new(Some((held, files)))), cells)))
+}
+
+fn bytes_in<'py>(elements: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let held = elements.iter().map(|each| each.cast_into::<PyBytes>()).collect::<Result<Vec<_>, _>>();
+    held.map_err(|_| invalid("elements are bytes"))
 }

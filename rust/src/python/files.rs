@@ -111,6 +111,13 @@ pub fn read_file<'py>(
 }
 
 #[pyfunction]
+pub fn names_in<'py>(py: Python<'py>, directories: Vec<OsString>) -> PyResult<Bound<'py, PyBytes>> {
+    let directories = directories.into_iter().map(to_path).collect::<PyResult<Vec<_>>>()?;
+    let names = guarded(py, || stored_files::names_in(&directories))??;
+    Ok(PyBytes::new(py, &names))
+}
+
+#[pyfunction]
 pub fn none_is_there(py: Python<'_>, paths: Vec<OsString>) -> PyResult<bool> {
     let paths = paths.into_iter().map(to_path).collect::<PyResult<Vec<_>>>()?;
     guarded(py, || stored_files::none_is_there(&paths))

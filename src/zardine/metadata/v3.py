@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
+from json.encoder import encode_basestring, encode_basestring_ascii
 from math import isfinite, isnan
 from operator import attrgetter
 from typing import Any
@@ -215,8 +217,13 @@ def _without_non_numbers(value: Any) -> Any:
 
 def _indented(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
     """Return ``json.dumps(document, indent=2)``, which is slow, so that members that stay are remembered."""
-    members = []
+    members, text = [], encode_basestring_ascii if ascii_only else encode_basestring
     for name, value in document.items():
+        changes = name == "attributes" and document.get("node_type") == "group"
+        if changes or type(value) in (int, str):
+            with suppress(_UnusualError, RecursionError):
+                members.append(f"  {text(name)}: {_indent(value, _LINE, text)}")
+                continue
         compact = _compact_encoders[ascii_only].encode({name: value})
         indent = _indent_member if len(compact) <= _LONGEST_REMEMBERED else _indent_member.__wrapped__
         members.append(indent(compact, ascii_only))
@@ -229,6 +236,33 @@ def _indent_member(compact: str, ascii_only: bool) -> str:
     return json.dumps(json.loads(compact), indent=2, ensure_ascii=ascii_only)[2:-2]
 
 
+class _UnusualError(Exception):
+    """Something that JSON has another form for than Python, or none."""
+
+
+def _indent(value: Any, line: str, text: Callable[[str], str]) -> str:
+    """Return what ``json.dumps(value, indent=2)`` gives, on a line that begins so. Raises :class:`_UnusualError`."""
+    kind = type(value)
+    if kind is str:
+        return text(value)
+    if kind is int or (kind is float and isfinite(value)):
+        return repr(value)
+    if kind is dict and value:
+        inner = line + "  "
+        if any(type(name) is not str for name in value):
+            raise _UnusualError
+        members = [f"{inner}{text(name)}: {_indent(each, inner, text)}" for name, each in value.items()]
+        return "{" + ",".join(members) + line + "}"
+    if kind in (list, tuple) and value:
+        inner = line + "  "
+        return "[" + ",".join([inner + _indent(each, inner, text) for each in value]) + line + "]"
+    if kind not in _WORDS:
+        raise _UnusualError
+    return _WORDS[kind] if kind is not bool else "true" if value else "false"
+
+
+_LINE = "\n  "
+_WORDS = {type(None): "null", dict: "{}", list: "[]", tuple: "[]", bool: ""}
 _LONGEST_REMEMBERED = 4096
 _compact_encoders = (json.JSONEncoder(ensure_ascii=False, allow_nan=False), json.JSONEncoder(allow_nan=False))
 

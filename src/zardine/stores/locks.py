@@ -167,6 +167,12 @@ class FileLock(KeyedLock):
         if stays or self._entry.depth > 1:
             self._lock(os.dup(file), os.fstat(file))
 
+    def take(self, file: int) -> None:
+        """Hold an open file that is locked and has taken the name, too."""
+        status = os.fstat(file)
+        name = self._entry.files[file] = status.st_dev, status.st_ino
+        owners[name] = threading.get_ident()
+
     def look(self) -> os.stat_result | None:
         """What the name means now, which programs that take no locks may have changed (a link to nowhere: nothing)."""
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -10,11 +11,11 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.appending import add, new_points, open_to_add
+from zardine.vectors.changing.appending import add, checked_kind, new_points
 from zardine.vectors.changing.creating import GivenObjects, StoreOptions, new_objects
 from zardine.vectors.changing.large_stores import store_points
-from zardine.vectors.changing.levels import change_cells
-from zardine.vectors.changing.one_writer import alone, repeated
+from zardine.vectors.changing.levels import change_cells, open_to_change, open_to_change_again
+from zardine.vectors.changing.one_writer import alone_again, repeated
 from zardine.vectors.changing.points_behind import points_behind
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_ids, plain_array, plain_ids
@@ -27,6 +28,7 @@ from zardine.vectors.content.point_content import by_object
 from zardine.vectors.format.grids import distinct_chunks_of
 from zardine.vectors.format.ragged import rows_at
 from zardine.vectors.reading.answer import crs_of, ids_of_rows, run_query, values_of
+from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading_objects import known_ids
 from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
@@ -100,7 +102,7 @@ def write_spooled_points(
 
 
 @repeated
-@alone
+@alone_again
 def append_points(
     path: StoreLike,
     positions: npt.ArrayLike,
@@ -121,7 +123,7 @@ def append_points(
     Raises as :func:`write_points`, and :class:`~zardine.errors.DataError` for a store of another geometry, before
     anything is written.
     """
-    level = open_to_add(path, "append_points", "point_cloud")
+    level = checked_kind(open_to_change_again(path), "append_points", "point_cloud")
     points = new_points(positions, level)
     columns = columns_of(vertex_attributes, len(points), "points")
     known = known_ids(level)
@@ -145,9 +147,11 @@ def append_points(
         content = plain_points(points, columns, None, *shapes)
         patch = points_behind(level, content)
         if patch is None:
+            level = open_to_change(path) if isinstance(level, KeptLevel) and level.is_again else level
             add(level, content, remake=in_bins)
         else:
-            change_cells(level, patch)
+            with patch.held or nullcontext():
+                change_cells(level, patch)
         return
     ids = checked_ids(object_ids, len(points), "object_ids")
     distinct, row = np.unique(ids, return_inverse=True)

@@ -506,6 +506,13 @@ class LocalStore(Store):
         self._check_writable("lock a key of")
         return self._locked(key)
 
+    def keep_locked(self, key: str, file: int) -> None:
+        """Let an open file, locked, that the kernel has put in the place of a key be part of the lock of that key.
+
+        This thread holds that; the file is closed when it lets go.
+        """
+        _held[threading.get_ident(), self._base.path, key][1].take(file)
+
     @property
     def lock_is_exclusive(self) -> bool:
         return True

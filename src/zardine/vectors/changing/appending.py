@@ -47,7 +47,11 @@ _APPENDS = {
 
 def open_to_add(path: StoreLike, name: str, *kinds: str) -> Level:
     """Open level 0 of a store of one of ``kinds``, for the function ``name``. Raises :class:`DataError` for others."""
-    level = open_to_change(path)
+    return checked_kind(open_to_change(path), name, *kinds)
+
+
+def checked_kind(level: Level, name: str, *kinds: str) -> Level:
+    """``level``, if it is of one of ``kinds``, for the function ``name``. Raises :class:`DataError` for others."""
     kind = kind_of(level)
     if kind not in kinds:
         advice = f": see {_APPENDS[kind]}" if kind in _APPENDS else ""

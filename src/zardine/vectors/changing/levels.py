@@ -22,6 +22,7 @@ from zardine.metadata.documents import GroupMetadata
 from zardine.stores.base import Reading, Store
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.kept_changes import keep
 from zardine.vectors.changing.links_between import nesting_of, put_links_between
 from zardine.vectors.changing.patching import Patch, UnfitError
 from zardine.vectors.content.content import Content
@@ -54,12 +55,21 @@ Newer: TypeAlias = Literal["vertices", "values"] | None
 class HeldPlace(StorePath):
     """The place of a store whose lock is held, with what was read since, for the first who opens it."""
 
-    __slots__ = ("_owner", "_reading")
+    __slots__ = ("_owner", "_reading", "level_again")
 
-    def __init__(self, store: Store, path: str, owner: VectorStore, reading: Reading | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        owner: VectorStore | None,
+        reading: Reading | None,
+        level_again: KeptLevel | None = None,
+    ) -> None:
         super().__init__(store, path)
-        self._owner: VectorStore | None = owner
+        self._owner = owner
         self._reading = reading
+        self.level_again = level_again
+        """Level 0 as an earlier change has left it; its cells are not to be read but by who holds them."""
 
     def take(self) -> tuple[VectorStore | None, Reading | None]:
         """Return the store and the document of level 0, once."""
@@ -80,6 +90,12 @@ def open_to_change(path: StoreLike) -> Level:
     if level.document.block.get("chunk_attribute_name") is not None:
         raise DataError(f"{owner.name} is divided by an attribute: such stores can be read, not changed")
     return KeptLevel.of(level, to_change=True)
+
+
+def open_to_change_again(path: StoreLike) -> Level:
+    """As :func:`open_to_change`, or as an earlier change has left it: whose cells are read by who holds them alone."""
+    level = path.level_again if isinstance(path, HeldPlace) else None
+    return open_to_change(path) if level is None else level
 
 
 def open_to_update(owner: VectorStore, number: int) -> Level:
@@ -172,16 +188,29 @@ def change_cells(
             gone = [path for path in nodes_below(level) if any(links_between(path, delta) for delta in deltas)]
             removed = with_empty_groups(level, gone, {node.path for node in patch.nodes})
 
-    def before() -> None:
+    def prepare() -> None:
         above.make_older(unlinked)
         if bounds != owner.root.bounds:
             _set_bounds(owner, bounds)
 
+    is_prepared = not (above.gone or above.linked or unlinked is not None) and bounds == owner.root.bounds
     told = {**level.document.block, "vertex_count": count, **(block or {})}
     if not patch.content.fragments.tile:
         told.pop("fragments_tile", None)
-    agreed = above.noted_in({**level.document.attributes, LEVEL: told, **(attributes or {})}, patch.touched, tables)
-    replace_nodes(level, patch.nodes, removed, agreed, before=before, log=patch.log(), known=patch.known)
+    agreed = {**level.document.attributes, LEVEL: told, **(attributes or {})}
+    agreed = above.noted_in(agreed, patch.touched if above.numbers else None, tables)
+    settled = replace_nodes(
+        level,
+        patch.nodes,
+        removed,
+        agreed,
+        before=None if is_prepared else prepare,
+        log=patch.log(),
+        known=patch.known,
+        held=patch.held,
+    )
+    if settled is not None:
+        keep(level, settled, count)
 
 
 def store_patch(patch: Patch, attributes: Mapping[str, Any]) -> None:
@@ -274,11 +303,11 @@ class LevelsAbove:
 
 def wider_bounds(owner: VectorStore, content: Content) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The bounds of a store that hold ``content`` too."""
-    low, high = np.asarray(owner.root.bounds[0]), np.asarray(owner.root.bounds[1])
-    if len(content.positions):
-        lowest, highest = bounds_of(content.positions)
-        low, high = np.minimum(low, lowest), np.maximum(high, highest)
-    return tuple(low.tolist()), tuple(high.tolist())
+    low, high = owner.root.bounds
+    if not len(content.positions):
+        return low, high
+    lowest, highest = (corner.tolist() for corner in bounds_of(content.positions))
+    return tuple(map(min, low, lowest)), tuple(map(max, high, highest))
 
 
 def attributes_for(level: Level, content: Content, nodes: Sequence[Node]) -> dict[str, Any]:

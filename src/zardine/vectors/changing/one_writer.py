@@ -14,6 +14,7 @@ from zardine.stores.attempts import attempts
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import complete
+from zardine.vectors.changing.kept_changes import is_known, level_again
 from zardine.vectors.changing.levels import HeldPlace, erase_unfinished
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.consolidation import forget_consolidated
@@ -60,6 +61,11 @@ def alone(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenat
     return _locked(change, forget_consolidated)
 
 
+def alone_again(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
+    """As :func:`alone`, for who uses what an earlier change of this process has left in :mod:`.kept_changes`."""
+    return _locked(change, forget_consolidated, again=True)
+
+
 def locked(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
     """Let a function hold the lock of level 0 of the store at its first argument.
 
@@ -71,14 +77,19 @@ def locked(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatena
 
 
 def _locked(
-    change: Callable[Concatenate[StoreLike, P], R], first: Callable[[VectorStore], object]
+    change: Callable[Concatenate[StoreLike, P], R], first: Callable[[VectorStore], object], *, again: bool = False
 ) -> Callable[Concatenate[StoreLike, P], R]:
     @wraps(change)
     def run(path: StoreLike, /, *args: P.args, **kwargs: P.kwargs) -> R:
         store, inner = find_place(path, mode="r+")
         level = child(inner, "0")
-        before = VectorStore.open(StorePath(store, inner))  # first: a lock would make a folder where no store is
-        with store.lock(document_key(level)):
+        known = again and is_known(store, inner)
+        before = None if known else VectorStore.open(StorePath(store, inner))
+        with store.lock(document_key(level)):  # after that look: a lock would make a folder where no store is
+            kept = level_again(store, inner) if known else None
+            if kept is not None:  # of a whole store, whose folders hold the same as then
+                return change(HeldPlace(store, inner, None, None, kept), *args, **kwargs)
+            before = VectorStore.open(StorePath(store, inner)) if before is None else before
             store = held_values(store)
             owner = replace(before, store=store)
             if store.lock_is_exclusive and not before.is_as_opened():

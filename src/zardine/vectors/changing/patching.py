@@ -47,6 +47,7 @@ from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import same_list
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.held_cells import HeldChange
 from zardine.vectors.storing.held_values import hold_shards, look_at_chunks, look_at_shards
 from zardine.vectors.storing.logs import new_token, revision_of
 from zardine.vectors.storing.store import Level
@@ -75,6 +76,8 @@ class Patch:
     """Arrays of which cells or rows change, as they were opened: what was read of their shards is known then."""
     keeps_rows: bool = False
     """Whether every row that there was is the same one in its cell."""
+    held: HeldChange | None = None
+    """All of ``cells``, where they are locked since they were read."""
 
     @property
     def touched(self) -> Ints:
@@ -145,8 +148,8 @@ def touched_cells(level: Level, keys: Ints) -> Content:
 
 def is_listed(array: CellArray, keys: Ints) -> Any:
     """Which of ``keys`` an array lists. Raises :class:`UnfitError` where it has no list."""
-    texts = _texts_of(array.attributes.get(NONEMPTY))
-    return np.fromiter((text in texts for text in _texts(keys)), np.bool_, len(keys))
+    texts = texts_of(array.attributes.get(NONEMPTY))
+    return np.fromiter((text in texts for text in texts_in(keys)), np.bool_, len(keys))
 
 
 _OF_A_KEY: Final = 128
@@ -155,7 +158,7 @@ _seen: Cache[int, tuple[Any, frozenset[Any]]] = Cache(32 * 2**20)
 """The keys of lists, by the identity of these, which documents hold and nobody changes: they are held here."""
 
 
-def _texts_of(listed: Any) -> frozenset[Any]:
+def texts_of(listed: Any) -> frozenset[Any]:
     """The keys that a list of chunks holds. Raises :class:`UnfitError` for what can be no list of keys."""
     if not isinstance(listed, list | tuple):
         raise UnfitError(NONEMPTY)
@@ -229,14 +232,14 @@ def put_node(patch: Patch, node: Node, array: CellArray) -> None:
     old, about = array.array.metadata, node.metadata.attributes
     attributes: dict[str, Any] = dict(old.attributes)
     listed: Any = attributes.get(NONEMPTY)
-    texts = _texts_of(listed)
+    texts = texts_of(listed)
     same = ("dtype", "row_shape", "encoding", "offsets", "has_perm", "link_width")
     if any(_plain(attributes.get(name, about.get(name))) != _plain(about.get(name)) for name in same):
         raise UnfitError(f"{node.path} is stored otherwise")
     for name in ("categories", "_FillValue"):
         if name in about and _plain(about[name]) != _plain(attributes.get(name)):
             attributes[name] = about[name]
-    wanted = dict(zip(_texts(node.chunks), map(bool, node.cells), strict=True))
+    wanted = dict(zip(texts_in(node.chunks), map(bool, node.cells), strict=True))
     there = wanted.keys() & texts
     missing = [text for text, filled in wanted.items() if filled and text not in there]
     kept = [text for text in listed if wanted.get(text, True)] if any(not wanted[text] for text in there) else listed
@@ -405,7 +408,8 @@ def _check_names(new: Columns, old: Columns) -> None:
         raise UnfitError("new attributes")
 
 
-def _texts(chunks: Ints) -> list[str]:
+def texts_in(chunks: Ints) -> list[str]:
+    """The keys of chunks, in their order."""
     return [".".join(map(str, chunk)) for chunk in chunks.tolist()]
 
 

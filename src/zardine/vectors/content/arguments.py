@@ -51,9 +51,11 @@ def checked_positions(positions: Any, dtype: Any = None, what: str = "positions"
     if array.size and not np.isfinite(array).all():
         row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
         raise DataError(f"{what} must be finite; row {row} is {array[row].tolist()}")
+    if array.dtype == wanted:
+        return array
     with np.errstate(over="ignore"):
-        stored = array.astype(wanted, copy=False)
-    if stored is not array and stored.size and not np.isfinite(stored).all():
+        stored = array.astype(wanted)
+    if stored.size and not np.isfinite(stored).all():
         raise DataError(f"{what} are too large for {wanted}")
     return stored
 

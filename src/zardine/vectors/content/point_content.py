@@ -33,6 +33,9 @@ def binned_points(
     keys, number, counts = counted_chunks_of(positions, chunk_shape, corners)
     per_chunk = (1,) * len(chunk_shape) if bin_shape is None else bins_per_chunk(chunk_shape, bin_shape)
     bins = prod(per_chunk)
+    if bins == len(keys) == 1 and all(each.flags.c_contiguous for each in _values_of(positions, columns)):
+        starts = np.array([0, len(positions)])  # they are in order
+        return Content(keys, starts, positions, Fragments.tiling(np.arange(2), starts), dict(columns))
     if bins > 1:
         number = number * bins + bins_of(positions, keys[number], chunk_shape, per_chunk)
         counts = np.bincount(number, minlength=len(keys) * bins)
@@ -46,6 +49,10 @@ def binned_points(
         Fragments.tiling(before, starts),
         {name: column.take(order) for name, column in columns.items()},
     )
+
+
+def _values_of(positions: npt.NDArray[Any], columns: Columns) -> list[npt.NDArray[Any]]:
+    return [positions, *(column.values for column in columns.values())]
 
 
 def object_points(

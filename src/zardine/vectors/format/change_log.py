@@ -30,6 +30,7 @@ from zardine.vectors.format.ragged import starts_of, unique_rows
 
 _MAGIC = b"ZARDLOG1"
 _LENGTH = struct.Struct("<I")
+_COMPACT = json.JSONEncoder(separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,11 +66,12 @@ def encode_log(log: ChangeLog) -> bytes:
         "cells": [[path, *each.places.shape] for path, each in log.cells.items()],
         "rows": [[path, *each.places.shape] for path, each in log.rows.items()],
     }
-    text = json.dumps(head, separators=(",", ":")).encode()
+    text = _COMPACT.encode(head).encode()
     parts: list[BytesLike] = [_MAGIC, _LENGTH.pack(len(text)), text]
     for each in (*log.cells.values(), *log.rows.values()):
-        sizes = np.fromiter(map(len, each.values), np.int64, len(each.values))
-        parts += [each.places.astype("<i8").tobytes(), sizes.astype("<i8").tobytes(), *each.values]
+        count = len(each.values)
+        parts += [each.places.astype("<i8", copy=False).tobytes(), struct.pack(f"<{count}q", *map(len, each.values))]
+        parts += each.values
     body = b"".join(parts)
     return body + _LENGTH.pack(crc32c(body))
 

@@ -28,6 +28,7 @@ from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import ranges, starts_of
 
 _HEADER = struct.Struct("<IHHII")
+_ONE_RANGE = struct.Struct("<IHHIIQqqI")
 _MAGIC, _VERSION = 0x5A564647, 1
 _MOST_ROWS = 2**31
 
@@ -62,6 +63,11 @@ def encode_indexes(fragments_before: Ints, counts: Ints, rows: Ints) -> list[byt
     _place_empty(table, counts, is_range, fragments_before)
     edges = pairwise(fragments_before.tolist())
     return [_encode(table[start:stop], is_range[start:stop], rows, at[start : stop + 1]) for start, stop in edges]
+
+
+def encode_tile(count: int) -> bytes:
+    """The index of a cell whose rows, ``count`` of them, are one fragment."""
+    return _ONE_RANGE.pack(_MAGIC, _VERSION, 0, 1, 1, 1, 0, count, 0)
 
 
 def encode_tiles(fragments_before: Ints, counts: Ints) -> Pieces:

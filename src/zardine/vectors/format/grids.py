@@ -8,7 +8,7 @@ from ``floor(lo / chunk_shape)`` to ``floor(hi / chunk_shape)``, and none of its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import floor, nan, prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,6 +63,8 @@ def counted_chunks_of(
         return *unique_rows(chunks_of(positions, chunk_shape)), np.zeros(0, np.int64)
     first, widths = _grid_around(positions, chunk_shape, corners)
     low, cells = first.astype(np.int64), prod(widths)
+    if cells == 1:
+        return low.reshape(1, -1), np.zeros(len(positions), np.int64), np.array([len(positions)])
     if cells > MOST_COORDINATE:
         keys, numbers = unique_rows(chunks_of(positions, chunk_shape))
         return keys, numbers, np.bincount(numbers, minlength=len(keys))
@@ -119,10 +121,12 @@ def _grid_around(
 
     Raises as :func:`chunks_of`.
     """
-    lowest, highest = bounds_of(positions) if corners is None else corners
-    first, last = (np.floor(np.divide(each, chunk_shape, dtype=np.float64)) for each in (lowest, highest))
-    _check_distance(float(np.maximum(-first, last).max()), chunk_shape)
-    widths: list[int] = (last.astype(np.int64) - first.astype(np.int64) + 1).tolist()
+    lowest, highest = (np.asarray(each).tolist() for each in (bounds_of(positions) if corners is None else corners))
+    low, high = ([a / float(b) for a, b in zip(each, chunk_shape, strict=True)] for each in (lowest, highest))
+    are_numbers = all(a <= b for a, b in zip(low, high, strict=True))
+    _check_distance(max(-min(low), max(high)) if are_numbers else nan, chunk_shape)
+    first = np.array([floor(each) for each in low], np.float64)
+    widths = [floor(b) - floor(a) + 1 for a, b in zip(low, high, strict=True)]
     if corners is not None and prod(widths) > 4 * len(positions):  # a box that is much too large
         return _grid_around(positions, chunk_shape, None)
     return first, widths
@@ -150,6 +154,8 @@ def _check_distance(chunks: float, chunk_shape: Sequence[float]) -> None:
 
 def bins_per_chunk(chunk_shape: Sequence[float], bin_shape: Sequence[float]) -> tuple[int, ...]:
     """How many bins a chunk has along each axis. Raises :class:`DataError` unless they divide it evenly."""
+    if chunk_shape == bin_shape:
+        return (1,) * len(chunk_shape)
     ratios = tuple(a / b for a, b in zip(chunk_shape, bin_shape, strict=True))
     if max(ratios, default=0) > 2**31:
         raise DataError(f"chunks of {tuple(chunk_shape)} have too many bins of {tuple(bin_shape)}")

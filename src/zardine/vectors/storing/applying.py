@@ -13,6 +13,7 @@ from zardine.buffers import BytesLike, Ints
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ConditionFailedError, CorruptionError
+from zardine.frozen import with_fields
 from zardine.hierarchy.find import document_key, find_node
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
@@ -201,8 +202,18 @@ def _array(
     if not isinstance(metadata, ArrayMetadata):
         raise CorruptionError("the log of a change names an array that is not there", array=where)
     array = Array(store, where, metadata, config) if before is None else before
-    handle = array._handle if metadata == array.metadata else array._handle.with_shape(metadata)
-    return array._with_handle(replace(handle, store=store, config=config, watched=False))  # see documents
+    if metadata is not array.metadata and metadata != array.metadata:
+        array = array._with_handle(array._handle.with_shape(metadata))
+    return _to_change(array, store, config)
+
+
+def to_change(array: Array, store: Store) -> Array:
+    """An array, for who puts cells and rows in their places and looks after its document."""
+    return _to_change(array, store, _config_for(ArrayConfig.from_settings(), store.edits_files))
+
+
+def _to_change(array: Array, store: Store, config: ArrayConfig) -> Array:
+    return array._with_handle(with_fields(array._handle, store=store, config=config, watched=False))
 
 
 def _check(array: Array, changed: Changed, rank: int, places: Ints) -> None:

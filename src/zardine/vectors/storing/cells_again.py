@@ -11,7 +11,7 @@ from zardine.frozen import with_fields
 from zardine.hierarchy.find import document_key, parse_found
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.v3 import DOCUMENT_NAME
-from zardine.stores.base import Store
+from zardine.stores.base import Store, Version
 from zardine.stores.local.store import LocalStore
 from zardine.vectors.storing.cells import CellArray
 
@@ -24,10 +24,10 @@ _opened: Cache[tuple[str, str], tuple[bytes, ArrayConfig, CellArray]] = Cache(_M
 """By folder and path: the document that was read, the settings, and what was opened by them. Nobody changes it."""
 
 
-def open_again(store: Store, path: str) -> CellArray | None:
+def open_again(store: Store, path: str, seen: dict[str, Version] | None = None) -> CellArray | None:
     """Return the array of cells at ``path``; ``None`` where it is to be opened in the usual way.
 
-    Raises as :meth:`CellArray.open`.
+    ``seen`` gets the version of its document, by its key. Raises as :meth:`CellArray.open`.
     """
     config = ArrayConfig.from_settings()
     if type(store) is not LocalStore or config.cache:  # chunks that an array keeps are to go with it
@@ -35,6 +35,8 @@ def open_again(store: Store, path: str) -> CellArray | None:
     reading = store.read(document_key(path))
     if reading is None:
         return None
+    if seen is not None and reading.version is not None:
+        seen[document_key(path)] = reading.version
     data, place = bytes(reading.parts[0]), (str(store.root), path)
     known = _opened.get(place)
     if known is not None and known[0] == data and known[1] is config:

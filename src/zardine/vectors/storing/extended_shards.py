@@ -32,7 +32,7 @@ are made anew are open until that is noted."""
 
 Change = tuple[Array, Ints, Sequence[bytes]]
 """An array, cells ``(C, K)`` of it, and what each is to hold."""
-_Form = tuple[int, int, int, float]
+ShardForm = tuple[int, int, int, float]
 """What shards have in common that one call extends: checksums, rows of an index, longest chunk, share left unused."""
 
 
@@ -60,10 +60,10 @@ def extend_shards(changes: Sequence[Change]) -> list[Ints]:
     and writes into shards of which all that is there stays.
     """
     left = [np.arange(len(values)) for _, _, values in changes]
-    forms: dict[_Form, list[_Extension]] = {}
+    forms: dict[ShardForm, list[_Extension]] = {}
     last: tuple[ShardLayout, Ints, _Order] | None = None
     for number, (array, cells, values) in enumerate(changes):
-        form, shard = _form_of(array), array._handle.layout.uniform_shard
+        form, shard = form_of(array), array._handle.layout.uniform_shard
         if form is None or shard is None or not len(values):
             continue
         same = last is not None and (last[0].grid, last[0].strides) == (shard.grid, shard.strides)
@@ -86,7 +86,7 @@ _Order = tuple[Ints, Ints, Ints, Ints]
 """What :func:`~zardine.vectors.storing.cell_bytes.by_shard` gives."""
 
 
-def _form_of(array: Array) -> _Form | None:
+def form_of(array: Array) -> ShardForm | None:
     """The form of the shards of an array; ``None`` for those that are not extended here."""
     handle = array._handle
     layout, config = handle.layout, handle.config
@@ -102,7 +102,7 @@ def _form_of(array: Array) -> _Form | None:
     return None if most < 0 else (sums, shard.count, most, config.most_unused)
 
 
-def _extend(form: _Form, extensions: Sequence[_Extension]) -> list[list[int]]:
+def _extend(form: ShardForm, extensions: Sequence[_Extension]) -> list[list[int]]:
     """Extend shards of one form; gives of each array the numbers of those that are still to do."""
     assert KERNEL is not None
     sums, count, most, unused = form
@@ -141,4 +141,4 @@ def _portions(keys: Sequence[str]) -> Iterator[range]:
     yield range(start, len(keys))
 
 
-__all__ = ["extend_shards"]
+__all__ = ["ShardForm", "extend_shards", "form_of"]

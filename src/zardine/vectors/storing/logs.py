@@ -91,6 +91,11 @@ def _is_dead(token: str, revision: int, alone: bool) -> bool:
     return found is not None and (alone or 0 < int(found[1]) <= revision)
 
 
+def log_key(path: str) -> str:
+    """Where the log of a change lies of who is the only one."""
+    return _key(path, _ALONE)
+
+
 def _key(path: str, token: str) -> str:
     name = f"0-{_ALONE}" if token.endswith(_ALONE) else token
     return f"{child(path, 'vertices')}/{LOG}.{name}"

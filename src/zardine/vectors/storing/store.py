@@ -208,6 +208,11 @@ class Level:
         return True
 
     @property
+    def _seen(self) -> dict[str, Version]:
+        """What versions are noted in of documents that are read."""
+        return {}
+
+    @property
     def rank(self) -> int:
         """Axes of its chunk grid."""
         return len(self.document.chunk_dims)
@@ -239,7 +244,7 @@ class Level:
     def cells(self, relative: str) -> CellArray | None:
         """An array with one cell for each chunk, or ``None``."""
         as_stored = self._takes_as_stored and self.is_settled
-        array = open_again(self.owner.store, child(self.path, relative)) if as_stored else None
+        array = open_again(self.owner.store, child(self.path, relative), self._seen) if as_stored else None
         if array is None:
             node = self.node(relative)
             if node is None:

@@ -44,6 +44,7 @@ from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.storing.applying import apply_log
 from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.held_cells import HeldChange
 from zardine.vectors.storing.kept_attributes import with_kept
 from zardine.vectors.storing.logs import LOG, REVISION, erase_dead_logs, erase_log, read_log, revision_of, write_log
 from zardine.vectors.storing.node_writing import (
@@ -76,14 +77,16 @@ def replace_nodes(
     before: Callable[[], None] | None = None,
     log: ChangeLog | None = None,
     known: Mapping[str, Array] | None = None,
-) -> None:
+    held: HeldChange | None = None,
+) -> Seen | None:
     """Store ``nodes`` in the place of those of the same paths, remove others, and change the level's attributes.
 
     All at one moment for readers of zardine. Other readers may see some of the nodes changed and others not yet, for
     the time that it takes to write the documents. Before the change is agreed on, nothing of it can be seen; an error
     leaves the level as it was. Attributes of replaced nodes that are no matter of the layout stay. ``before`` is called
     when all is stored, before the change is agreed on. ``log``: cells, rows and documents that change; ``known``:
-    arrays in it as they were opened, to save looking at them again.
+    arrays in it as they were opened, to save looking at them again. ``held``: the cells of ``log``, if they are; they
+    are let go then. Gives what the level's document is then, where cells alone were changed by one call of the kernel.
 
     Raises :class:`OvertakenError` if somebody else changes the level meanwhile.
     """
@@ -92,6 +95,12 @@ def replace_nodes(
     attributes = {**carried_on(attributes, revision), REVISION: revision}
     seen = None if level.group is None else (level.group, level.version)
     store = level.owner.store
+    if held is not None:
+        with held:
+            if seen is not None and log is not None and not nodes and not removed and before is None:
+                done = _change_held(level, seen, attributes, log, known or {}, held)
+                if done is not None:
+                    return done
     if log is None and store.lock_is_exclusive:  # where there is one, it takes the place of what a killed writer left
         erase_dead_logs(store, level.path, expected)
     replace_below(
@@ -106,6 +115,28 @@ def replace_nodes(
         known=known,
         seen=seen,
     )
+    return None
+
+
+def _change_held(
+    level: Level,
+    seen: Seen,
+    attributes: Mapping[str, Any],
+    log: ChangeLog,
+    known: Mapping[str, Array],
+    held: HeldChange,
+) -> Seen | None:
+    """Change cells that are held, and nothing else. Gives the document then; ``None`` where nothing was agreed on."""
+    group, version = seen
+    if version is None:
+        return None
+    agreed = group.with_attributes({**attributes, PENDING: {}, LOG: log.token})
+    settled = group.with_attributes(attributes)
+    done = held.change(log, agreed, settled, version)
+    if done is None or done[0]:
+        return None if done is None else (settled, done[1])
+    _carry_out(level.owner.store, level.path, {}, log, known, (agreed, done[1]))
+    return settled, None
 
 
 def replace_below(

@@ -1,0 +1,164 @@
+"""Cells in shards of local folders that a change holds: locked from before they are read until they are changed.
+
+The kernel does the usual case only, as in :mod:`.extended_shards`. It then carries out the whole change by one call,
+step by step as :mod:`.transactions` says; what it leaves is done there, from the step on that it came to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from zardine.buffers import Ints
+from zardine.hierarchy.find import document_key
+from zardine.kernel import KERNEL
+from zardine.metadata.documents import GroupMetadata
+from zardine.metadata.v3 import serialize
+from zardine.nodes.array import Array
+from zardine.sharding.layout import ShardLayout
+from zardine.stores.base import Version
+from zardine.stores.local.store import LocalStore
+from zardine.stores.open_files import close_late, is_in_memory, version_from
+from zardine.vectors.format.change_log import ChangeLog, encode_log
+from zardine.vectors.storing.applying import to_change
+from zardine.vectors.storing.cell_bytes import by_shard
+from zardine.vectors.storing.extended_shards import ShardForm, form_of
+from zardine.vectors.storing.logs import log_key
+
+if TYPE_CHECKING:
+    from zardine._kernel import HeldCells, NewFiles
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlikeShards:
+    """Arrays of one level in a local folder, whose shards are of one form and have the same cells."""
+
+    store: LocalStore
+    path: str
+    """Of the level."""
+    arrays: Sequence[Array]
+    shard: ShardLayout
+    form: ShardForm
+    closes: bool
+    """Whether files are closed at once that have no names any more: no disk is to be waited for."""
+
+    @classmethod
+    def of(cls, path: str, arrays: Sequence[Array]) -> AlikeShards | None:
+        """See whether arrays of the level at ``path`` are such."""
+        store = arrays[0]._handle.store
+        arrays = [to_change(array, store) for array in arrays]
+        forms = [form_of(array) for array in arrays]
+        shards = [array._handle.layout.uniform_shard for array in arrays]
+        form, shard = forms[0], shards[0]
+        if type(store) is not LocalStore or form is None or shard is None or any(each != form for each in forms[1:]):
+            return None
+        if any(each is None or (each.grid, each.strides) != (shard.grid, shard.strides) for each in shards[1:]):
+            return None
+        try:
+            closes = is_in_memory(os.stat(f"{store.root}/{path}").st_dev)
+        except OSError:
+            return None
+        return cls(store, path, arrays, shard, form, closes)
+
+    def hold(self, cells: Ints) -> HeldChange | None:
+        """Lock the shards of cells ``(C, K)`` and read them; ``None`` where anything is unusual, or wrong."""
+        assert KERNEL is not None
+        order, bounds, rows, objects = self._by_shard(cells)
+        keys = [document_key(self.path), log_key(self.path)]
+        for array in self.arrays:
+            keys += array._handle.keys(objects)
+        files = self.store.new_files(keys, changing=True).__enter__()
+        if files is None:
+            return None
+        sums, count, most, _ = self.form
+        number, repeats = len(cells), len(self.arrays)
+        starts = [start + number * which for which in range(repeats) for start in bounds[:-1]]
+        table = np.array([*starts, number * repeats]), np.array(rows * repeats), count, False, True
+        held = KERNEL.hold_cells(files, table, number * repeats, sums, most)
+        if held is None:
+            files.close()
+            return None
+        return HeldChange(self, files, held[0], held[1], order)
+
+    def _by_shard(self, cells: Ints) -> tuple[Ints | None, list[int], list[int], list[tuple[int, ...]]]:
+        """The order of cells by their shards, if it is another one; bounds and rows of these; and the shards."""
+        grid, strides = self.shard.grid, self.shard.strides
+        if len(cells) == 1:
+            place = list(zip(cells[0].tolist(), grid, strides, strict=True))
+            row = sum(number % size * stride for number, size, stride in place)
+            one = tuple(number // size for number, size, _ in place)
+            return None, [0, 1], [row], [one]
+        shards, order, bounds, rows = by_shard(cells, self.shard)
+        return order, bounds.tolist(), rows.tolist(), list(map(tuple, shards.tolist()))
+
+
+class HeldChange:
+    """Cells that were read, and are locked until they are changed, or let go. A context manager."""
+
+    __slots__ = ("_cells", "_count", "_files", "_held", "_of", "_order")
+
+    def __init__(
+        self, of: AlikeShards, files: NewFiles, held: HeldCells, cells: list[bytes], order: Ints | None
+    ) -> None:
+        self._of = of
+        self._files = files
+        self._held: HeldCells | None = held
+        self._cells = cells
+        self._count = len(cells) // len(of.arrays)
+        self._order = order
+
+    def cells(self, which: int) -> list[bytes]:
+        """The cells of an array, in the order in which they were asked for; ``b""``: not stored."""
+        some = self._cells[which * self._count : (which + 1) * self._count]
+        if self._order is None:
+            return some
+        found = [b""] * self._count
+        for place, cell in zip(self._order.tolist(), some, strict=True):
+            found[place] = cell
+        return found
+
+    def change(
+        self, log: ChangeLog, agreed: GroupMetadata, settled: GroupMetadata, version: Version
+    ) -> tuple[bool, Version] | None:
+        """Let the cells be what ``log`` says of the arrays, in their order, for who has locked the level's document.
+
+        That is of this ``version``, becomes ``agreed`` and then ``settled``. Gives whether that is so, and the version
+        that the document has then; ``None`` where nothing was agreed on. Nothing is held any more.
+        """
+        held, self._held = self._held, None
+        assert held is not None
+        of = self._of
+        values = list(chain.from_iterable(self._in_order(each.values) for each in log.cells.values()))
+        try:
+            contents = encode_log(log), serialize(agreed), serialize(settled)
+            document, is_settled, closed = held.change(values, contents, version, of.form[3], of.closes)
+            if document is not None:
+                of.store.keep_locked(document_key(of.path), document[0])
+            for file in closed:
+                close_late(file)
+            return None if document is None else (is_settled, version_from(*document[1]))
+        finally:
+            self._files.close()
+
+    def _in_order(self, values: Sequence[bytes]) -> Sequence[bytes]:
+        return values if self._order is None else [values[cell] for cell in self._order.tolist()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.__exit__()
+            self._files.close()
+
+
+__all__ = ["AlikeShards", "HeldChange"]
