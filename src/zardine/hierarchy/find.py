@@ -258,11 +258,6 @@ def _rounds(versions: Sequence[int], expected: str | None) -> Iterator[list[str]
             yield new
 
 
-def gather(store: Store, keys: Sequence[str]) -> list[BytesLike | None]:
-    """Return the values of some keys, asked for at the same time."""
-    return [_value(each) for each in _answers(store, keys)]
-
-
 def _answers(store: Store, keys: Sequence[str]) -> list[Reading | Exception | None]:
     """Return what is read of some keys, or the errors that came in their place, asked for at the same time."""
     answers: list[Reading | Exception | None] = [None] * len(keys)

@@ -95,7 +95,7 @@ def parse_block(selection: object, blocks: tuple[Axis, ...]) -> GridSelection:
     for axis, (item, grid) in enumerate(zip(items, blocks, strict=True)):
         count = grid.count
         if is_integer(item):
-            first = _wrap(as_index(item), axis, count, "blocks")
+            first = _wrap(as_index(item), axis, count)
             last = first + 1
         elif isinstance(item, slice):
             first, last, step = item.indices(count)
@@ -284,7 +284,7 @@ def _check_indices(array: np.ndarray[Any, Any], axis: int, length: int) -> Ints:
     return indices
 
 
-def _wrap(number: int, axis: int, length: int, what: str = "elements") -> int:
+def _wrap(number: int, axis: int, length: int) -> int:
     if not -length <= number < length:
         raise _out_of_bounds(number, axis, length)
     return number + length if number < 0 else number
