@@ -145,6 +145,7 @@ _ORDERS = {first: (first, *(each for each in FORMATS if each != first)) for firs
 """Versions of Zarr as a node is looked for, by the one that is first."""
 _MOST_LISTED = 4096
 _MOST_LISTED_SLOWLY = 64
+"""Folders that are looked through for a node below a group without a document, here and where each is a request."""
 
 
 _SMALL = 2**16

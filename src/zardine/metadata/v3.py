@@ -230,6 +230,7 @@ def _indent_member(compact: str, ascii_only: bool) -> str:
 
 
 _LONGEST_REMEMBERED = 4096
+"""Characters of a member that is remembered."""
 _compact_encoders = (json.JSONEncoder(ensure_ascii=False, allow_nan=False), json.JSONEncoder(allow_nan=False))
 
 
