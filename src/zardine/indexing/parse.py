@@ -122,8 +122,11 @@ def parse_coordinates(selection: object, shape: tuple[int, ...]) -> PointSelecti
             f"(or a mask of the array's shape), not {_describe(selection)}"
         )
     arrays = [np.asarray(item) for item in items]
-    if any(array.dtype.kind not in "iu" and array.size > 0 for array in arrays):
-        raise VindexInvalidSelectionError("coordinates must be integers")
+    for axis, array in enumerate(arrays):
+        if array.dtype.kind not in "iu" and array.size > 0:
+            raise VindexInvalidSelectionError(
+                f"coordinates must be integers, and those of axis {axis} are {array.dtype}"
+            )
     try:
         arrays = list(np.broadcast_arrays(*arrays)) if arrays else []
     except ValueError:
