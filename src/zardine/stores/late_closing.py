@@ -118,7 +118,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @cache
-def _is_in_memory(device: int) -> bool:
+def is_in_memory(device: int) -> bool:
     """Whether the file system of that number has no disk that closing a file could wait for."""
     number = f"{os.major(device)}:{os.minor(device)}"
     with contextlib.suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
@@ -132,7 +132,7 @@ def _is_in_memory(device: int) -> bool:
 def close_late(file: int) -> None:
     """Close ``file``; in another thread if it has lost its name, so that closing frees it on a disk."""
     status = os.fstat(file)
-    if status.st_nlink == 0 and not _is_in_memory(status.st_dev):
+    if status.st_nlink == 0 and not is_in_memory(status.st_dev):
         _closer.close(file, status.st_size)
     else:
         os.close(file)
@@ -143,4 +143,4 @@ def made_room(error: OSError) -> bool:
     return error.errno in _NO_ROOM and _closer.finish()
 
 
-__all__ = ["close_late", "made_room"]
+__all__ = ["close_late", "is_in_memory", "made_room"]
