@@ -32,9 +32,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PARTS: dict[str, tuple[str, str]] = {
     "locks": (
-        "stores/locks.py stores/zip/lock.py stores/zip/archive.py stores/open_files.py",
-        "stores/test_lo*.py stores/test_zip_processes.py stores/test_zip_threads.py engine/test_concurrency.py "
-        "engine/test_generations.py",
+        "stores/locks.py stores/zip/lock.py stores/zip/archive.py stores/open_files.py stores/late_closing.py",
+        "stores/test_lo*.py stores/test_late_closing.py stores/test_zip_processes.py stores/test_zip_threads.py "
+        "engine/test_concurrency.py engine/test_generations.py",
     ),
     "conditions": (
         "engine/*change.py engine/write.py engine/update_shard.py engine/freshness.py hierarchy/update.py "
@@ -43,7 +43,7 @@ PARTS: dict[str, tuple[str, str]] = {
         "test_resize_and_append.py test_consolidated_handles.py",
     ),
     "caches": (
-        "cache.py engine/locate.py engine/locate.py engine/chunk_cache.py engine/handle.py indexing/plan.py "
+        "cache.py engine/locate.py engine/chunk_cache.py engine/handle.py indexing/plan.py "
         "**/cached.py **/cache_entries.py stores/open_files.py **/seen_documents.py",
         "test_cache.py engine indexing stores/test_cached*.py metadata/test_seen*.py test_resize_and_append.py "
         "test_hierarchy.py",

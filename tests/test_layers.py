@@ -32,7 +32,7 @@ FLOORS = (
     ("stores",),
     (
         *("buffers", "cache", "errors", "frozen", "json_document", "kernel", "limits", "registry_table", "settings"),
-        *("public_names", "stand_in", "user_warnings", "waiting"),
+        *("public_names", "stand_in", "user_warnings"),
     ),
 )
 """From the top to the bottom; names on one line are one floor, which imports from floors below and from itself."""

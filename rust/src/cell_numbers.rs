@@ -64,6 +64,11 @@ pub struct Positions<'a> {
 }
 
 impl Positions<'_> {
+    /// How many whole ones there are, of as many axes as the grid has.
+    pub fn count(&self, grid: &CellGrid) -> usize {
+        self.values.len() / (self.item() * grid.rank)
+    }
+
     fn item(&self) -> usize {
         if self.double { 8 } else { 4 }
     }

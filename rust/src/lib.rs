@@ -3,7 +3,6 @@
 //! It knows buffers, file descriptors, offsets, strides and codec parameters, and makes, reads and removes files in
 //! directories that it is handed open, under names that it is told; nothing of JSON, keys or stores.
 //! Stored bytes are never trusted: every failure is that of one job and is reported with its number.
-
 //!
 //! No safe function can be called so that memory is corrupted or bytes are seen that nobody wrote. Raw pointers are
 //! private to `strided_memory`, `scratch` and the contexts of C libraries; who makes a value of these promises what it

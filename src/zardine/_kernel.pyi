@@ -136,7 +136,7 @@ class Pipeline:
     def decode_box(
         self,
         sources: Sequence[Buffer | int | KnownFile],
-        tables: Sequence[int | tuple[Buffer, Buffer]],
+        tables: Sequence[tuple[Buffer, Buffer]],
         grid: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
         first: tuple[int, ...],
         out: Buffer,
@@ -150,8 +150,8 @@ class Pipeline:
 
         The box begins at ``first`` and is as large as ``out``, which it goes to. ``grid``: of each axis the length of a
         chunk, the chunks of an object, and the rows of an object's index from one chunk to the next. ``sources`` are
-        the objects that the box touches, in C order, ``tables`` where their chunks are: offsets and lengths as int64,
-        or the length of the object, if it is one chunk. ``limits``: the most bytes of a chunk, and whether chunks may
+        the objects that the box touches, in C order, ``tables`` where their chunks are: offsets and lengths as
+        int64. ``limits``: the most bytes of a chunk, and whether chunks may
         be missing. ``document`` and ``is_checked`` as for :meth:`decode_block`. Otherwise as :meth:`decode`.
         """
 

@@ -12,7 +12,3 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 """An array of 64-bit integers: indices, offsets, lengths, rows."""
-
-
-def default_buffer_prototype() -> None:
-    """Return nothing: buffers are bytes. Programs for zarr-python hand it on as ``prototype=``, which has no effect."""

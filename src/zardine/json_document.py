@@ -318,6 +318,7 @@ _HUGE = tuple(re.compile(letter + rb"[+]?[0-9]{3}") for letter in (b"e", b"E")) 
 _LONG = re.compile(rb"[0-9][0-9.]{15}")
 _FILL = b'"fill_value"'
 _FILL_REACH = 512
+"""Bytes behind that name in which a number is looked for."""
 
 
 def _is_precise(text: bytes) -> bool:

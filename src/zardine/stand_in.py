@@ -14,10 +14,10 @@ from types import ModuleType
 
 _INSIDE = {
     "zarr.core": None,
-    "zarr.core.buffer": "zardine.buffers",
+    "zarr.core.buffer": "zardine.zarr_python.core.buffer",
     "zarr.core.chunk_key_encodings": "zardine.chunk_keys",
     "zarr.core.dtype": "zardine.dtype",
-    "zarr.core.sync": "zardine.waiting",
+    "zarr.core.sync": "zardine.zarr_python.core.sync",
 }
 """What other packages import from the inside of zarr-python, and where it is here; ``None``: nothing but these."""
 

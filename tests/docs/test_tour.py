@@ -70,6 +70,14 @@ def test_files_that_run(array: zardine.Array, work: Callable[[object], None], mo
     assert len(set(called)) <= most_files
 
 
+def test_the_table_of_floors_has_all_of_them() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text[text.index("| floor |") : text.index("## A read and a write")]
+    named = {each.removesuffix("/").removesuffix(".py") for each in re.findall(r"`([a-z_0-9]+(?:/|\.py)?)`", table)}
+    there = {each.stem for each in SOURCE.iterdir() if each.is_dir() or each.suffix == ".py"}
+    assert sorted(name for name in there - named if not name.startswith("_")) == []
+
+
 def test_files_that_are_named_are_there() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for name in set(re.findall(r"`([a-z_0-9/]+\.py)`", text)) - {"utils.py"}:

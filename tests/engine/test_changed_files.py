@@ -18,7 +18,7 @@ from zardine.engine import write
 from zardine.engine.locate import INDEXES
 from zardine.errors import CorruptionError
 from zardine.kernel import KERNEL
-from zardine.stores import open_files
+from zardine.stores import late_closing
 from zardine.stores.base import Condition, Version
 from zardine.stores.local import beside
 from zardine.stores.local.store import LocalStore
@@ -257,7 +257,7 @@ def test_other_ways_to_write_shards_stay(form: dict[str, str], tmp_path: Path, a
 
 
 def _descriptors() -> int:
-    open_files._closer.finish()  # of files that were replaced
+    late_closing._closer.finish()  # of files that were replaced
     return len(os.listdir("/proc/self/fd"))
 
 

@@ -13,7 +13,7 @@ import zardine
 from zardine.errors import ArrayChangedError, ChunkNotFoundError, CorruptionError, InvalidKeyError
 from zardine.kernel import KERNEL
 from zardine.storage import WrapperStore
-from zardine.stores import open_files
+from zardine.stores import late_closing
 from zardine.stores.local.store import LocalStore
 from zardine.stores.open_files import OpenFile
 
@@ -64,7 +64,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def descriptors() -> int:
-    open_files._closer.finish()  # of files that were replaced before
+    late_closing._closer.finish()  # of files that were replaced before
     return len(os.listdir("/proc/self/fd"))
 
 

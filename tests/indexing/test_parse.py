@@ -104,6 +104,8 @@ def test_what_belongs_to_other_kinds_of_selection_is_named() -> None:
     for wrong in (slice(None), (slice(None), 0), 0, (0, 0, 0), ..., (0.5, 0), ("a", "b")):
         with pytest.raises(VindexInvalidSelectionError):
             parse_coordinates(wrong, SHAPE)
+    with pytest.raises(VindexInvalidSelectionError, match="must be integers, and those of axis 1 are float64"):
+        parse_coordinates((0, [0.5]), SHAPE)
     with pytest.raises(SelectionError, match=r"boolean array of shape \(5, 6\)"):
         parse_mask(np.ones((6, 5), bool), SHAPE)
     with pytest.raises(SelectionError, match=r"boolean array of shape \(5, 6\)"):

@@ -243,7 +243,8 @@ def test_a_known_file_has_to_be_what_it_was(fd: int, tmp_path: Path) -> None:
     def reasons(source: Any, **asked: Any) -> set[bool]:
         """Whether each way of reading fails."""
         block = pipeline.decode_block(source, 0, 8, (4,), (0,), out, **asked)
-        box = pipeline.decode_box([source], [8], ((4,), (1,), (0,)), (0,), out, (8, False), 1, **asked)
+        table = (np.zeros(1, np.int64), np.full(1, 8))
+        box = pipeline.decode_box([source], [table], ((4,), (1,), (0,)), (0,), out, (8, False), 1, **asked)
         return {block is not None, box is not None}
 
     file, document = known(path, fd), known(other)

@@ -18,7 +18,6 @@ import zardine
 from servers import servers
 from zardine import vectors
 from zardine.server.viewer.canvas import DAMAGED, FILL, GUESSED, MISSING, NAN, VALUE, Canvas, Frame, spread
-from zardine.server.viewer.canvas import spread_length as length_of
 from zardine.server.viewer.coordinates import as_date
 from zardine.server.viewer.geometry import share_of
 from zardine.server.viewer.snapshot import ChangedError
@@ -446,9 +445,10 @@ def test_dates(value: float, units: str, calendar: str, text: str | None) -> Non
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 9), (7, 3), (16, 16), (33, 5)])
 def test_a_sample_comes_to_every_place_once(rows: int, columns: int) -> None:
-    places = list(spread(rows, columns, 0, length_of(rows, columns)))
+    numbers = 1 << ((rows - 1).bit_length() + (columns - 1).bit_length())
+    places = list(spread(rows, columns, 0, numbers))
     assert sorted(places) == [(i, j) for i in range(rows) for j in range(columns)]
-    halves = [list(spread(rows, columns, start, 2)) for start in range(0, length_of(rows, columns), 2)]
+    halves = [list(spread(rows, columns, start, 2)) for start in range(0, numbers, 2)]
     assert [place for half in halves for place in half] == places
 
 

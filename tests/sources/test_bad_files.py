@@ -87,6 +87,37 @@ def test_headers_of_netcdf3_with_wrong_bytes(tmp_path: Path) -> None:
                 array[(0,) * array.ndim if 0 not in array.shape else ...]
 
 
+@pytest.mark.parametrize(
+    ("lengths", "variables", "said"),
+    [
+        ((0, 0, 2), [], "2 dimensions are unlimited, 'x' and 'y' among them"),
+        ((2, 2), [("a", (0, 7))], "its variable 'a' has dimension 7, and there are 2"),
+        ((2, 0), [("a", (1,)), ("b", (0, 1))], "the unlimited dimension is not the first of its variable 'b'"),
+        ((1,), [("a", (0,)), ("b", (0,)), ("a", (0,))], "two variables are called 'a'"),
+    ],
+)
+def test_headers_of_netcdf3_that_contradict_themselves(
+    lengths: tuple[int, ...], variables: list[tuple[str, tuple[int, ...]]], said: str, tmp_path: Path
+) -> None:
+    """Dimensions ``x``, ``y`` and ``z``, variables of bytes; what is wrong is named."""
+
+    def listed(tag: int, entries: list[bytes]) -> bytes:
+        return struct.pack(">II", tag, len(entries)) + b"".join(entries)
+
+    def name(letter: str) -> bytes:
+        return struct.pack(">I", 1) + letter.encode() + bytes(3)
+
+    dimensions = [name(each) + struct.pack(">I", length) for each, length in zip("xyz", lengths, strict=False)]
+    members = [
+        name(each) + struct.pack(f">I{len(axes)}I", len(axes), *axes) + listed(0, []) + struct.pack(">III", 1, 4, 512)
+        for each, axes in variables
+    ]
+    header = b"CDF\x01" + struct.pack(">I", 1) + listed(10, dimensions) + listed(0, []) + listed(11, members)
+    (tmp_path / "a.nc").write_bytes(header.ljust(600, b"\0"))
+    with pytest.raises(CorruptionError, match=said):
+        zardine.sources.open(tmp_path / "a.nc")
+
+
 def test_huge_sizes(tmp_path: Path) -> None:
     name = struct.pack(">I", 1) + b"x\0\0\0"
     header = b"CDF\x01" + struct.pack(">III", 0, 10, 1) + name + struct.pack(">I", 2**31 - 1)

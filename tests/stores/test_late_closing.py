@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from crash.space import full_disk
-from zardine.stores import open_files
+from zardine.stores import late_closing
+from zardine.stores.late_closing import close_late
 from zardine.stores.local.store import LocalStore
-from zardine.stores.open_files import close_late
 
 ROUNDS = 200
 
@@ -33,17 +33,17 @@ def test_all_are_closed(tmp_path: Path) -> None:
     files = [nameless(tmp_path / str(number)) for number in range(300)]
     for file in files:
         close_late(file)
-    open_files._closer.finish()
+    late_closing._closer.finish()
     assert [file for file in files if is_open(file)] == []
-    assert not open_files._closer.finish()
+    assert not late_closing._closer.finish()
 
 
 def test_large_files_do_not_wait_for_others(tmp_path: Path) -> None:
     file = nameless(tmp_path / "a")
-    os.truncate(file, open_files._SMALL + 1)
+    os.truncate(file, late_closing._SMALL + 1)
     close_late(file)
-    with open_files._closer._lock:  # wakes nobody; whoever closes the file says so
-        assert open_files._closer._done.wait_for(lambda: not is_open(file), timeout=60)
+    with late_closing._closer._lock:  # wakes nobody; whoever closes the file says so
+        assert late_closing._closer._done.wait_for(lambda: not is_open(file), timeout=60)
 
 
 def test_a_file_with_a_name_is_closed_at_once(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_forked_child_closes_its_own(tmp_path: Path) -> None:
     if child == 0:
         file = nameless(tmp_path / "b")
         close_late(file)
-        open_files._closer.finish()
+        late_closing._closer.finish()
         os._exit(int(is_open(file)))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 

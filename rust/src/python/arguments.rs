@@ -204,33 +204,22 @@ fn is_immutable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// For each of some objects, where its chunks are.
-pub struct Tables<'py>(Vec<Table<'py>>);
-
-enum Table<'py> {
-    Whole(i64),
-    Index(Buffer<'py>, Buffer<'py>),
-}
+pub struct Tables<'py>(Vec<[Buffer<'py>; 2]>);
 
 impl<'py> Tables<'py> {
-    /// Of numbers (of bytes), or pairs of buffers (offsets, lengths).
+    /// Of pairs of buffers: offsets, lengths.
     pub fn of(list: &Bound<'py, PySequence>) -> PyResult<Self> {
         let table = |each: Bound<'py, PyAny>| {
-            if each.is_instance_of::<PyInt>() {
-                return Ok(Table::Whole(each.extract()?));
-            }
-            let pair = each.cast::<PyTuple>().map_err(|_| invalid("a table is a number or a tuple"))?;
+            let pair = each.cast::<PyTuple>().map_err(|_| invalid("a table is a tuple"))?;
             expect_length(pair, 2)?;
-            Ok(Table::Index(Buffer::of(&pair.get_item(0)?, false)?, Buffer::of(&pair.get_item(1)?, false)?))
+            Ok([Buffer::of(&pair.get_item(0)?, false)?, Buffer::of(&pair.get_item(1)?, false)?])
         };
         Ok(Tables(list.try_iter()?.map(|each| table(each?)).collect::<PyResult<_>>()?))
     }
 
     pub fn objects(&self) -> PyResult<Vec<ObjectTable<'_>>> {
-        fn object<'a>(table: &'a Table<'_>) -> PyResult<ObjectTable<'a>> {
-            Ok(match table {
-                Table::Whole(length) => ObjectTable::Whole(*length),
-                Table::Index(offsets, lengths) => ObjectTable::Index(offsets.integers()?, lengths.integers()?),
-            })
+        fn object<'a>([offsets, lengths]: &'a [Buffer<'_>; 2]) -> PyResult<ObjectTable<'a>> {
+            Ok(ObjectTable::Index(offsets.integers()?, lengths.integers()?))
         }
         self.0.iter().map(object).collect()
     }

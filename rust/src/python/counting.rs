@@ -6,8 +6,8 @@ use pyo3::types::PyByteArray;
 
 use super::arguments::invalid;
 use super::buffers::{Buffer, integers_of};
-use super::pipeline_class::{NewByteArray, guarded};
-use super::rows::integers;
+use super::byte_arrays::{NewByteArray, integers};
+use super::pipeline_class::guarded;
 use crate::cell_numbers::{self, CellGrid, Positions};
 use crate::counting;
 use crate::taken_rows::{self, Runs};
@@ -31,6 +31,8 @@ pub fn stable_order<'py>(
     NewByteArray::made_by(py, size, order)?.ok_or_else(|| invalid("numbers beyond their count"))
 }
 
+/// Lengths of cells, the first cell, and how many there are, of each axis.
+type Grid = (Vec<f64>, Vec<f64>, Vec<usize>);
 /// Numbers of positions; those of cells, and how many positions are in each.
 type Numbered<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 
@@ -39,19 +41,14 @@ pub fn number_cells<'py>(
     py: Python<'py>,
     positions: &Bound<'py, PyAny>,
     double: bool,
-    grid: (Vec<f64>, Vec<f64>, Vec<usize>),
+    grid: Grid,
     threads: usize,
 ) -> PyResult<Numbered<'py>> {
-    let (lengths, first, widths) = grid;
-    let grid = CellGrid::new(&lengths, &first, &widths).map_err(invalid)?;
     let buffer = Buffer::of(positions, false)?;
     let positions = Positions { values: buffer.bytes()?, double };
-    let count = positions.values.len() / (grid.rank() * if double { 8 } else { 4 });
-    if is_far_more(grid.count(), count) {
-        return Err(invalid("far more cells than positions"));
-    }
+    let grid = cell_grid(grid, &positions)?;
     let mut content = NewByteArray::new(py)?;
-    let numbers = content.grow(bytes_of(count, NUMBER)?)?;
+    let numbers = content.grow(bytes_of(positions.count(&grid), NUMBER)?)?;
     let found = guarded(py, || cell_numbers::number(positions, &grid, numbers, threads))?;
     let (filled, counts) = found.ok_or_else(|| invalid("positions outside of the grid"))?;
     // SAFETY: a number was written for each position, as one is found only then.
@@ -64,17 +61,13 @@ pub fn find_cell_runs<'py>(
     py: Python<'py>,
     positions: &Bound<'py, PyAny>,
     double: bool,
-    grid: (Vec<f64>, Vec<f64>, Vec<usize>),
+    grid: Grid,
     edges: &Bound<'py, PyAny>,
     threads: usize,
 ) -> PyResult<Vec<Bound<'py, PyByteArray>>> {
-    let (lengths, first, widths) = grid;
-    let grid = CellGrid::new(&lengths, &first, &widths).map_err(invalid)?;
     let (buffer, edges) = (Buffer::of(positions, false)?, integers_of(edges)?);
     let positions = Positions { values: buffer.bytes()?, double };
-    if is_far_more(grid.count(), positions.values.len() / (grid.rank() * if double { 8 } else { 4 })) {
-        return Err(invalid("far more cells than positions"));
-    }
+    let grid = cell_grid(grid, &positions)?;
     let found = guarded(py, || cell_numbers::find_runs(positions, &grid, &edges, threads))?;
     let found = found.ok_or_else(|| invalid("positions outside of the grid, or edges that are no ascending rows"))?;
     let (filled, counts) = &found.filled;
@@ -129,6 +122,14 @@ pub fn find_runs<'py>(
     let (numbers, edges) = (numbers.integers()?, edges.integers()?);
     let found = guarded(py, || taken_rows::find_runs(numbers, edges))?;
     integers(py, &found.ok_or_else(|| invalid("edges that are no ascending rows"))?)
+}
+
+fn cell_grid((lengths, first, widths): Grid, positions: &Positions) -> PyResult<CellGrid> {
+    let grid = CellGrid::new(&lengths, &first, &widths).map_err(invalid)?;
+    if is_far_more(grid.count(), positions.count(&grid)) {
+        return Err(invalid("far more cells than positions"));
+    }
+    Ok(grid)
 }
 
 fn bytes_of(count: usize, size: usize) -> PyResult<usize> {

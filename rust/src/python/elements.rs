@@ -9,8 +9,9 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
 
 use super::arguments::{Sources, invalid, shard_table};
 use super::buffers::{Buffer, integers_of};
+use super::byte_arrays::NewByteArray;
 use super::files::PyNewFiles;
-use super::pipeline_class::{ChangedFile, NewByteArray, Status, columns, guarded, job_table, told_of};
+use super::pipeline_class::{ChangedFile, Status, columns, guarded, job_table, told_of};
 use crate::cell_changes::{Agreement, HeldCells};
 use crate::cell_files::{self, CellArray, ShardsForm};
 use crate::element_parts::ElementParts;
@@ -121,17 +122,15 @@ pub fn join_pieces<'py>(py: Python<'py>, elements: &Bound<'py, PyTuple>) -> PyRe
     let found = strings.strings()?;
     let sizes = found.iter().map(|each| u32::try_from(each.len()).ok().map(|size| size as usize));
     let total = sizes.map(|size| size?.checked_add(WORD)).try_fold(0usize, |total, size| total.checked_add(size?));
-    let mut content = NewByteArray::new(py)?;
-    let mut out = content.grow_with_zeros(total.ok_or_else(|| invalid("too many bytes"))?)?;
-    for each in found {
-        let (word, after) = out.split_at_mut(WORD);
-        let (target, after) = after.split_at_mut(each.len());
-        word.copy_from_slice(&(each.len() as u32).to_le_bytes());
-        each.copy_to(0, target);
-        out = after;
-    }
-    // SAFETY: zeros were written to all of it.
-    Ok(unsafe { content.filled() })
+    NewByteArray::filled_by(py, total.ok_or_else(|| invalid("too many bytes"))?, |mut out| {
+        for each in found {
+            let (word, after) = out.split_at_mut(WORD);
+            let (target, after) = after.split_at_mut(each.len());
+            word.copy_from_slice(&(each.len() as u32).to_le_bytes());
+            each.copy_to(0, target);
+            out = after;
+        }
+    })
 }
 
 #[pyfunction]

@@ -4,7 +4,6 @@ use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyOSError;
@@ -100,14 +99,12 @@ pub fn read_file<'py>(
         Ok::<_, io::Error>(found.map(|(content, status)| (content, status, stored_files::none_is_there(&beside))))
     })?;
     let Some((content, status, is_alone)) = found? else { return Ok(None) };
-    let nanoseconds = |seconds: i64, more: i64| {
-        let time = seconds.checked_mul(1_000_000_000).and_then(|time| time.checked_add(more));
-        time.ok_or_else(|| PyOSError::new_err("a time that is centuries away"))
+    let Identity { inode, size, modified, changed, .. } = Identity::from(&status);
+    let (Ok(modified), Ok(changed)) = (modified.try_into(), changed.try_into()) else {
+        return Err(PyOSError::new_err("a time that is centuries away"));
     };
-    let modified = nanoseconds(status.mtime(), status.mtime_nsec())?;
-    let changed = nanoseconds(status.ctime(), status.ctime_nsec())?;
     let content = content.map(|bytes| PyBytes::new(py, &bytes));
-    Ok(Some((content, status.ino(), status.size(), modified, changed, is_alone)))
+    Ok(Some((content, inode, size, modified, changed, is_alone)))
 }
 
 #[pyfunction]

@@ -3,6 +3,7 @@
 mod arguments;
 mod block;
 mod buffers;
+mod byte_arrays;
 mod counting;
 mod elements;
 mod files;

@@ -3,12 +3,10 @@
 use std::fs::Metadata;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
-use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 
@@ -17,7 +15,7 @@ use crate::chunk_box::{BoxAxis, NewBox, ObjectTable, plan_box, plan_new_box, tou
 use crate::decode::Decode;
 use crate::encode::{Changed, Encode, How};
 use crate::job_table::JobTable;
-use crate::known_file::KnownFile;
+use crate::known_file::{Identity, KnownFile};
 use crate::new_file::NewFile;
 use crate::object_parts::plan_parts;
 use crate::path_form::PathForm;
@@ -25,6 +23,7 @@ use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
 use crate::python::arguments::{self, Sources, Tables, invalid};
 use crate::python::buffers::{Buffer, integers_of};
+use crate::python::byte_arrays::NewByteArray;
 use crate::python::files::{PyKnownFile, PyNewFiles};
 use crate::shard_table::{Entry, ShardTable};
 use crate::sources::Source;
@@ -476,7 +475,9 @@ fn told<'py>(py: Python<'py>, changed: Vec<Option<Changed>>) -> PyResult<Vec<Opt
 }
 
 pub fn told_of(status: &Metadata) -> Status {
-    (status.ino(), status.size(), nanoseconds(status, false), nanoseconds(status, true))
+    let Identity { inode, size, modified, changed, .. } = Identity::from(status);
+    let [modified, changed] = [modified, changed].map(|time| i64::try_from(time).unwrap_or(i64::MAX));
+    (inode, size, modified, changed)
 }
 
 /// Offsets and lengths of chunks.
@@ -533,13 +534,6 @@ fn words(py: Python<'_>, count: usize, words: impl Iterator<Item = u64>) -> PyRe
     })
 }
 
-/// The time at which a file was modified, or `changed`, since 1970.
-fn nanoseconds(status: &Metadata, changed: bool) -> i64 {
-    let (seconds, rest) =
-        if changed { (status.ctime(), status.ctime_nsec()) } else { (status.mtime(), status.mtime_nsec()) };
-    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
-}
-
 /// Do `work` without the GIL; a panic becomes an exception.
 pub fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work)))
@@ -554,75 +548,5 @@ fn noticed(failures: Vec<Failure>) -> PyResult<Failures> {
             Err(PyRuntimeError::new_err(format!("{reason} in job {job}; this is a bug")))
         }
         _ => Ok(failures.into_iter().map(|(job, reason)| (job, reason.to_string())).collect()),
-    }
-}
-
-/// A bytearray whose content is still to be written (PyO3 would first fill it with zeros). No one else knows of the
-/// object before that is done; if it never is, the object goes.
-pub struct NewByteArray<'py>(Bound<'py, PyByteArray>);
-
-impl<'py> NewByteArray<'py> {
-    /// An empty one. (One that is made with a length is freed half-made where there is not enough memory, of which
-    /// CPython 3.11 complains.)
-    pub fn new(py: Python<'py>) -> PyResult<Self> {
-        Ok(NewByteArray(PyByteArray::new(py, &[])))
-    }
-
-    /// One of `size` bytes, all of which `fill` finds zero and writes; nothing where it says that it could not.
-    pub fn made_by(
-        py: Python<'py>,
-        size: usize,
-        fill: impl FnOnce(&mut [u8]) -> bool + Send,
-    ) -> PyResult<Option<Bound<'py, PyByteArray>>> {
-        let made = Self::made_together(py, &[size], |mut outs| outs.pop().is_some_and(fill))?;
-        Ok(made.and_then(|mut made| made.pop()))
-    }
-
-    /// As `made_by`, of one for each of `sizes`.
-    pub fn made_together(
-        py: Python<'py>,
-        sizes: &[usize],
-        fill: impl FnOnce(Vec<&mut [u8]>) -> bool + Send,
-    ) -> PyResult<Option<Vec<Bound<'py, PyByteArray>>>> {
-        let mut contents = sizes.iter().map(|_| NewByteArray::new(py)).collect::<PyResult<Vec<_>>>()?;
-        let outs = contents.iter_mut().zip(sizes).map(|(content, &size)| content.grow_with_zeros(size));
-        let outs = outs.collect::<PyResult<Vec<_>>>()?;
-        let is_done = guarded(py, || fill(outs))?;
-        // SAFETY: zeros were written to all of each.
-        Ok(is_done.then(|| contents.into_iter().map(|content| unsafe { content.filled() }).collect()))
-    }
-
-    /// `more` bytes at the end, still to be written.
-    pub fn grow(&mut self, more: usize) -> PyResult<&mut [MaybeUninit<u8>]> {
-        let before = self.0.len();
-        let size = before.checked_add(more).and_then(|size| ffi::Py_ssize_t::try_from(size).ok());
-        let size = size.ok_or_else(|| invalid("too many bytes"))?;
-        // SAFETY: the GIL is held, as `self.0` proves, and nobody else knows of the object; what it gains is not
-        // initialized.
-        if unsafe { ffi::PyByteArray_Resize(self.0.as_ptr(), size) } < 0 {
-            return Err(PyErr::fetch(self.0.py()));
-        }
-        let (start, length) = (self.0.data().cast::<MaybeUninit<u8>>(), self.0.len());
-        // SAFETY: the memory of the bytearray, which nobody else knows of, so that nobody resizes or uses it; the
-        // object lives as long as `self`, to which the lifetime ties the result. Bytes that may be uninitialized need
-        // not be anything.
-        let memory = unsafe { std::slice::from_raw_parts_mut(start, length) };
-        Ok(&mut memory[before..])
-    }
-
-    /// `more` zeros at the end, to be written over.
-    pub fn grow_with_zeros(&mut self, more: usize) -> PyResult<&mut [u8]> {
-        let memory = self.grow(more)?;
-        memory.fill(MaybeUninit::new(0));
-        // SAFETY: all of it has been written just now, and the borrow is handed on.
-        Ok(unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), memory.len()) })
-    }
-
-    /// The object, for everybody to see.
-    ///
-    /// # Safety
-    /// All its bytes have been written.
-    pub unsafe fn filled(self) -> Bound<'py, PyByteArray> {
-        self.0
     }
 }

@@ -5,7 +5,8 @@ use pyo3::types::{PyByteArray, PyBytes};
 
 use super::arguments::invalid;
 use super::buffers::{Buffer, integers_of};
-use super::pipeline_class::{NewByteArray, guarded};
+use super::byte_arrays::{NewByteArray, integers, write_integers};
+use super::pipeline_class::guarded;
 use crate::link_placement::{self, Placed};
 use crate::{fragment_ranges, rows};
 
@@ -52,7 +53,7 @@ pub fn decode_ranges<'py>(
     let found = guarded(py, || fragment_ranges::decode(&copy, &lengths, &row_counts))?;
     let bytes = |numbers: &[i64]| {
         PyBytes::new_with(py, size_of_val(numbers), |out| {
-            write(numbers, out);
+            write_integers(numbers, out);
             Ok(())
         })
     };
@@ -114,18 +115,4 @@ fn whole_rows(rows: &Bound<'_, PyAny>, width: usize) -> PyResult<Vec<i64>> {
         return Err(invalid(format!("{} integers are no rows of {width}", found.len())));
     }
     Ok(found)
-}
-
-/// The bytes of numbers.
-pub fn integers<'py>(py: Python<'py>, numbers: &[i64]) -> PyResult<Bound<'py, PyByteArray>> {
-    let mut content = NewByteArray::new(py)?;
-    write(numbers, content.grow_with_zeros(size_of_val(numbers))?);
-    // SAFETY: zeros were written to all of it.
-    Ok(unsafe { content.filled() })
-}
-
-fn write(numbers: &[i64], out: &mut [u8]) {
-    for (number, out) in numbers.iter().zip(out.as_chunks_mut().0) {
-        *out = number.to_ne_bytes();
-    }
 }

@@ -16,11 +16,9 @@ from zardine.creation.options import (
     KeyEncodingLike,
     ShapeLike,
     ShardsLike,
-    is_word,
 )
 from zardine.creation.v3 import DEFAULT, new_array_metadata, parse_shape
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
-from zardine.errors import UnsupportedError
 from zardine.hierarchy.place import find_place
 from zardine.metadata.formats import format_of_new
 from zardine.nodes.argument_hints import with_hints
@@ -36,7 +34,13 @@ from zardine.nodes.create_array import (
     store_new_array,
 )
 from zardine.nodes.create_like import plain_fill
-from zardine.nodes.ignored_arguments import warn_of_ignored, warn_of_write_empty_chunks
+from zardine.nodes.older_arguments import (
+    compressors_of,
+    key_encoding_of,
+    refuse_chunk_store,
+    warn_of_ignored,
+    warn_of_write_empty_chunks,
+)
 from zardine.nodes.options import ArrayOfDataOptions, CreateAnywhereOptions
 from zardine.stores.resolve import Mode, StoreLike
 
@@ -90,25 +94,12 @@ def create(
     of its data, as :func:`create_array` does); raises ``ValueError`` for integers that ``float64`` would round. Data
     that are no real numbers keep their dtype.
     """
-    if not is_word(compressor, "auto"):
-        if not is_word(compressors, "auto"):
-            raise ValueError("give either compressor or compressors, not both")
-        compressors = compressor
-    older = format_of_new(zarr_format) != 3
-    if chunk_store is not None:
-        raise UnsupportedError("chunk_store is not supported: documents and chunks are in one store; use store")
-    if not older:
-        for name, value, instead in (
-            ("dimension_separator", dimension_separator, "chunk_key_encoding"),
-            ("object_codec", object_codec, "serializer"),
-        ):
-            if value is not None:
-                raise ValueError(f"{name} belongs to Zarr v2: use {instead}, or zarr_format=2")
-    if dimension_separator is not None:
-        if chunk_key_encoding is not None:
-            raise ValueError("give either dimension_separator or chunk_key_encoding, not both")
-        chunk_key_encoding = ("v2", dimension_separator)
+    compressors = compressors_of(compressor, compressors)
+    refuse_chunk_store(chunk_store)
+    chunk_key_encoding = key_encoding_of(dimension_separator, chunk_key_encoding, format_of_new(zarr_format))
     if object_codec is not None:
+        if format_of_new(zarr_format) == 3:
+            raise ValueError("object_codec belongs to Zarr v2: use serializer, or zarr_format=2")
         filters = [object_codec, *([] if filters is None else filters if isinstance(filters, Iterable) else [filters])]
     values = None if data is None else as_values(data)
     if values is not None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from zardine.api.create import create
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import moment, note_seen
-from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError, ZarrUserWarning
+from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, ZarrUserWarning
 from zardine.hierarchy.find import (
     UNFINISHED,
     Seen,
@@ -36,7 +36,7 @@ from zardine.nodes.argument_hints import unknown_argument
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import create_like
 from zardine.nodes.group import Group, create_group
-from zardine.nodes.ignored_arguments import warn_of_ignored
+from zardine.nodes.older_arguments import refuse_chunk_store, warn_of_ignored
 from zardine.nodes.options import OpenArrayOptions, OpenGroupOptions, OpenLikeOptions, OpenOptions
 from zardine.stores.base import Store
 from zardine.stores.resolve import Mode, StoreLike
@@ -151,8 +151,7 @@ def open_group(
     """
     check_format(zarr_format)
     warn_of_ignored(cache_attrs=cache_attrs, synchronizer=synchronizer, meta_array=meta_array)
-    if chunk_store is not None:
-        raise UnsupportedError("chunk_store is not supported: documents and chunks are in one store; use store")
+    refuse_chunk_store(chunk_store)
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
     if mode == "w":
         return create_group(found, path=inner, overwrite=True, attributes=attributes, zarr_format=zarr_format)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
 
-from zardine.cli.errors import ArgumentError, Settings
+from zardine.cli.errors import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -122,11 +121,6 @@ def quiet_option() -> Decorator[Any]:
     return click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 
 
-def yes_option() -> Decorator[Any]:
-    """Return ``--yes``, as the parameter ``yes``; see :func:`confirm`."""
-    return click.option("-y", "--yes", is_flag=True, help="Do not ask before changing what is stored.")
-
-
 def storage_option(kind: str = "storage", store: str = "the store") -> Decorator[Any]:
     """Return ``--storage-option KEY=VALUE``, as the dictionary ``storage_options``; ``kind`` is for its first word."""
     return click.option(
@@ -161,16 +155,6 @@ def add_traceback_option(command: click.Command) -> None:
     """Let ``--traceback`` stand behind a command as well."""
     holder = traceback_option(hidden=True)(lambda: None)
     command.params += holder.__click_params__
-
-
-def confirm(question: str, *, yes: bool) -> None:
-    """Go on if ``yes`` or if the user says so; else leave with an error."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ArgumentError(f"{question} Nobody can be asked here: give --yes if that is wanted.")
-    if not click.confirm(question, err=True):
-        raise click.ClickException("Nothing was changed.")
 
 
 def _keep_traceback(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -10,6 +10,7 @@ from zardine.codecs.base import SizeLimit
 from zardine.errors import ChecksumError, ChunkDecodeError
 
 _STEP = 4096
+"""Bytes that later streams are fed with at a time."""
 _PIECE = 2**24
 """Bytes at a time where the limit is a setting, as a rule far above what there is: an end is reached step by step."""
 

@@ -20,6 +20,7 @@ from zardine.public_names import public
 
 _of_thread = local()
 _LARGEST_KEPT = 9
+"""The highest level whose compressor is kept: those of higher ones take much memory."""
 
 
 @public("zardine.codecs")

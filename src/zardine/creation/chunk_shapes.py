@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, prod
+from math import ceil, inf, prod
 from operator import index as as_index
 from typing import Any
 
@@ -13,9 +13,11 @@ from zardine.chunk_grids import ChunkGrid, RectilinearGrid, RegularGrid
 from zardine.creation.options import is_word
 
 _CHUNK_BYTES = 2**20
+"""Bytes of a chunk that is an object of its own, about, where the choice is ours."""
 INNER_CHUNK_BYTES = 2**17
 """Bytes of an inner chunk of shards, at most, where the choice is ours."""
 _SHARD_BYTES = 2**26
+"""Bytes of the elements of a shard, at most, where the choice is ours."""
 
 
 def choose_grid(
@@ -74,14 +76,19 @@ def auto_chunks(shape: tuple[int, ...], item_size: int, target: int = _CHUNK_BYT
     return tuple(chunks)
 
 
-def side_by_side(shape: Sequence[int], piece: Sequence[int], item_size: int) -> tuple[int, ...]:
-    """Return whole multiples of ``piece``: no more than an array of ``shape`` needs, and no more than about 64 MiB."""
+def side_by_side(
+    shape: Sequence[int], piece: Sequence[int], item_size: int, most_pieces: float = inf
+) -> tuple[int, ...]:
+    """Return whole multiples of ``piece``: no more than an array of ``shape`` needs, and no more than about 64 MiB.
+
+    They hold ``most_pieces`` at most, but one in any case.
+    """
     most = [max(1, ceil(length / size)) for length, size in zip(shape, piece, strict=True)]
     counts = [1] * len(piece)
     while True:
         open_axes = [i for i, (count, top) in enumerate(zip(counts, most, strict=True)) if count < top]
         total = prod(counts) * prod(piece) * item_size
-        if not open_axes or total * 2 > _SHARD_BYTES:
+        if not open_axes or total * 2 > _SHARD_BYTES or prod(counts) * 2 > most_pieces:
             break
         axis = min(open_axes, key=lambda i: counts[i] * piece[i])
         counts[axis] = min(counts[axis] * 2, most[axis])

@@ -94,9 +94,9 @@ class DataType(ABC):
     def fill_to_json(self, fill: npt.NDArray[Any]) -> JSON:
         """The JSON form of a fill value; :meth:`parse_fill` gives the same bits back."""
 
-    @abstractmethod
     def default_fill(self) -> npt.NDArray[Any]:
         """What is recorded when the creator of an array names no fill value: zero, false, the empty string."""
+        return np.zeros((), self.dtype)
 
     def cast_fill(self, value: Any) -> npt.NDArray[Any]:
         """A Python or NumPy scalar given by a user as a fill value, as a 0-dimensional array of ``dtype``.

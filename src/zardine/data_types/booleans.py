@@ -29,9 +29,6 @@ class Bool(DataType):
     def fill_to_json(self, fill: npt.NDArray[Any]) -> JSON:
         return bool(fill[()])
 
-    def default_fill(self) -> npt.NDArray[Any]:
-        return np.zeros((), self.dtype)
-
     def cast_fill(self, value: Any) -> npt.NDArray[Any]:
         value = unwrap(value)
         number = real_number(value)

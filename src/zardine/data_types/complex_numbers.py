@@ -45,9 +45,6 @@ class Complex(DataType):
         parts = fill.reshape(1).view(self.component.dtype)
         return [self.component.fill_to_json(parts[i : i + 1].reshape(())) for i in (0, 1)]
 
-    def default_fill(self) -> npt.NDArray[Any]:
-        return np.zeros((), self.dtype)
-
     def cast_fill(self, value: Any) -> npt.NDArray[Any]:
         value = unwrap(value)
         if isinstance(value, np.generic) and value.dtype == self.dtype:

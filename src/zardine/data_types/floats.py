@@ -54,9 +54,6 @@ class Float(DataType):
             return "Infinity" if number > 0 else "-Infinity"
         return number
 
-    def default_fill(self) -> npt.NDArray[Any]:
-        return np.zeros((), self.dtype)
-
     def cast_fill(self, value: Any) -> npt.NDArray[Any]:
         value = unwrap(value)
         if isinstance(value, np.generic) and value.dtype == self.dtype:

@@ -35,9 +35,6 @@ class Integer(DataType):
     def fill_to_json(self, fill: npt.NDArray[Any]) -> JSON:
         return int(fill[()])
 
-    def default_fill(self) -> npt.NDArray[Any]:
-        return np.zeros((), self.dtype)
-
     def cast_fill(self, value: Any) -> npt.NDArray[Any]:
         value = unwrap(value)
         number = real_number(value)

@@ -36,9 +36,6 @@ class NumpyType(DataType):
     def fill_to_json(self, fill: npt.NDArray[Any]) -> JSON:
         raise TypeError(f"Zarr v3 has no fill value of {self.dtype}")
 
-    def default_fill(self) -> npt.NDArray[Any]:
-        return np.zeros((), self.dtype)
-
     def cast_fill(self, value: Any) -> npt.NDArray[Any]:
         try:
             return np.array(value, self.dtype).reshape(())

@@ -41,9 +41,6 @@ class RawBytes(DataType):
         data = fill.tobytes()
         return list(data) if self._core_name else to_base64(data)
 
-    def default_fill(self) -> npt.NDArray[Any]:
-        return np.zeros((), self.dtype)
-
     def cast_fill(self, value: Any) -> npt.NDArray[Any]:
         value = unwrap(value)
         if isinstance(value, np.void):
@@ -83,9 +80,6 @@ class NullTerminatedBytes(DataType):
 
     def fill_to_json(self, fill: npt.NDArray[Any]) -> JSON:
         return to_base64(bytes(fill[()]))
-
-    def default_fill(self) -> npt.NDArray[Any]:
-        return np.zeros((), self.dtype)
 
     def cast_fill(self, value: Any) -> npt.NDArray[Any]:
         value = unwrap(value)

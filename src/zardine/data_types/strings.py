@@ -77,9 +77,6 @@ class FixedLengthUtf32(DataType):
     def fill_to_json(self, fill: npt.NDArray[Any]) -> JSON:
         return str(fill[()])
 
-    def default_fill(self) -> npt.NDArray[Any]:
-        return np.zeros((), self.dtype)
-
     def cast_fill(self, value: Any) -> npt.NDArray[Any]:
         value = unwrap(value)
         if not isinstance(value, str):

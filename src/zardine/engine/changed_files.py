@@ -24,7 +24,8 @@ from zardine.indexing.block import BlockPlan
 from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan, ObjectPart, PointPart, PointPlan
 from zardine.settings import thread_count
 from zardine.sharding.index import ShardIndex
-from zardine.stores.open_files import close_late, version_from
+from zardine.stores.late_closing import close_late
+from zardine.stores.open_files import version_from
 
 _MOST: Final = 64
 """Objects that one call of the kernel changes, at most."""

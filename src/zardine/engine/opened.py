@@ -16,6 +16,7 @@ from zardine.stores.memory import MemoryStore
 from zardine.stores.wrappers.wrapper import WrapperStore
 
 _KEPT: Final = 2**28
+"""Bytes of all handles that are remembered, as they are counted."""
 _EACH: Final = 2**22
 """Bytes counted for a handle, if its cache of decoded chunks may not have more: so there are 64 of them."""
 

@@ -145,6 +145,7 @@ _ORDERS = {first: (first, *(each for each in FORMATS if each != first)) for firs
 """Versions of Zarr as a node is looked for, by the one that is first."""
 _MOST_LISTED = 4096
 _MOST_LISTED_SLOWLY = 64
+"""Folders that are looked through for a node below a group without a document, here and where each is a request."""
 
 
 _SMALL = 2**16
@@ -256,11 +257,6 @@ def _rounds(versions: Sequence[int], expected: str | None) -> Iterator[list[str]
         asked.update(new)
         if new:
             yield new
-
-
-def gather(store: Store, keys: Sequence[str]) -> list[BytesLike | None]:
-    """Return the values of some keys, asked for at the same time."""
-    return [_value(each) for each in _answers(store, keys)]
 
 
 def _answers(store: Store, keys: Sequence[str]) -> list[Reading | Exception | None]:

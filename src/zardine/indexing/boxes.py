@@ -15,13 +15,13 @@ def box_of(ranges: Sequence[tuple[int, int]]) -> GridSelection:
     return GridSelection(axes, (False,) * len(axes), (False,) * len(axes))
 
 
-def bounds_of(box: GridSelection) -> list[tuple[int, int]]:
+def ranges_of(box: GridSelection) -> list[tuple[int, int]]:
     """The first element (inclusive) and the last (exclusive) of a box along each axis; inverse of :func:`box_of`."""
-    bounds = []
+    ranges = []
     for whole in box.axes:
         assert isinstance(whole, AxisSlice)
-        bounds.append((whole.start, whole.start + whole.count))
-    return bounds
+        ranges.append((whole.start, whole.start + whole.count))
+    return ranges
 
 
 def boxes_beyond(starts: Sequence[int], cuts: Sequence[int], stops: Sequence[int]) -> Iterator[GridSelection]:
@@ -40,7 +40,7 @@ def boxes_beyond(starts: Sequence[int], cuts: Sequence[int], stops: Sequence[int
 def cut_box(box: GridSelection, pieces: Sequence[Axis]) -> Iterator[GridSelection]:
     """The parts of a box in each of the chunks, or objects, that it touches."""
     ranges = []
-    for axis, (start, stop) in zip(pieces, bounds_of(box), strict=True):
+    for axis, (start, stop) in zip(pieces, ranges_of(box), strict=True):
         parts = []
         while start < stop:
             end = min(stop, end_of_piece(axis, start))

@@ -95,7 +95,7 @@ def parse_block(selection: object, blocks: tuple[Axis, ...]) -> GridSelection:
     for axis, (item, grid) in enumerate(zip(items, blocks, strict=True)):
         count = grid.count
         if is_integer(item):
-            first = _wrap(as_index(item), axis, count, "blocks")
+            first = _wrap(as_index(item), axis, count)
             last = first + 1
         elif isinstance(item, slice):
             first, last, step = item.indices(count)
@@ -122,8 +122,11 @@ def parse_coordinates(selection: object, shape: tuple[int, ...]) -> PointSelecti
             f"(or a mask of the array's shape), not {_describe(selection)}"
         )
     arrays = [np.asarray(item) for item in items]
-    if any(array.dtype.kind not in "iu" and array.size > 0 for array in arrays):
-        raise VindexInvalidSelectionError("coordinates must be integers")
+    for axis, array in enumerate(arrays):
+        if array.dtype.kind not in "iu" and array.size > 0:
+            raise VindexInvalidSelectionError(
+                f"coordinates must be integers, and those of axis {axis} are {array.dtype}"
+            )
     try:
         arrays = list(np.broadcast_arrays(*arrays)) if arrays else []
     except ValueError:
@@ -284,7 +287,7 @@ def _check_indices(array: np.ndarray[Any, Any], axis: int, length: int) -> Ints:
     return indices
 
 
-def _wrap(number: int, axis: int, length: int, what: str = "elements") -> int:
+def _wrap(number: int, axis: int, length: int) -> int:
     if not -length <= number < length:
         raise _out_of_bounds(number, axis, length)
     return number + length if number < 0 else number

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+T = TypeVar("T")
 
 _Pairs: TypeAlias = npt.NDArray[Any]
 """First numbers, and those after the last; of Python's integers where one is ``_LARGE`` or more, else int64."""
@@ -31,12 +33,12 @@ class Ranges:
     __slots__ = ("_pairs",)
 
     def __init__(self, pairs: Iterable[tuple[int, int]] = ()) -> None:
-        self._pairs = _gathered(_integers(some).reshape(-1, 2).T for some in _batches(pairs))
+        self._pairs = _gathered(_integers(some).reshape(-1, 2).T for some in batches(pairs))
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Ranges:
         """Return the set of ``numbers``."""
-        starts = (np.unique(_integers(some)) for some in _batches(numbers))
+        starts = (np.unique(_integers(some)) for some in batches(numbers))
         return cls._kept(_gathered(_joined(np.stack((each, each + 1))) for each in starts))
 
     @classmethod
@@ -182,7 +184,8 @@ def _integers(values: list[Any]) -> npt.NDArray[Any]:
     return found if found.max() < _LARGE else np.array(values, object)
 
 
-def _batches(values: Iterable[Any]) -> Iterator[list[Any]]:
+def batches(values: Iterable[T]) -> Iterator[list[T]]:
+    """Yield some thousands at a time."""
     waiting = iter(values)
     while some := list(islice(waiting, _TOGETHER)):
         yield some
@@ -235,4 +238,4 @@ def _of_text(text: str) -> _Pairs:
     return np.ascontiguousarray(np.cumsum(steps).reshape(-1, 2).T)
 
 
-__all__ = ["Ranges"]
+__all__ = ["Ranges", "batches"]

@@ -259,6 +259,7 @@ def recorder_of(records: Records, token: str, round_: int) -> Recorder:
 
 
 _MOST_RECORDERS: Final = 16
+"""Those made first go: whoever needs one of them gets a new one."""
 
 
 def _renew() -> None:

@@ -264,6 +264,7 @@ def _indent(value: Any, line: str, text: Callable[[str], str]) -> str:
 _LINE = "\n  "
 _WORDS = {type(None): "null", dict: "{}", list: "[]", tuple: "[]", bool: ""}
 _LONGEST_REMEMBERED = 4096
+"""Characters of a member that is remembered."""
 _compact_encoders = (json.JSONEncoder(ensure_ascii=False, allow_nan=False), json.JSONEncoder(allow_nan=False))
 
 

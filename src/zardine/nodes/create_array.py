@@ -35,7 +35,7 @@ from zardine.metadata.formats import format_of_new
 from zardine.nodes.argument_hints import with_hints
 from zardine.nodes.array import Array
 from zardine.nodes.arrays_behind import behind_at
-from zardine.nodes.ignored_arguments import warn_of_order
+from zardine.nodes.older_arguments import warn_of_order
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 

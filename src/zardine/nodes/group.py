@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from zardine.creation.options import CodecsLike, DTypeLike, ShapeLike, is_word
+from zardine.creation.options import CodecsLike, DTypeLike, ShapeLike
 from zardine.creation.v3 import as_written, parse_shape
 from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike
@@ -48,6 +48,7 @@ from zardine.nodes.attributes import Attributes, AttributesChange
 from zardine.nodes.create_array import create_array, from_array, store_new_array
 from zardine.nodes.create_like import empty_like, full_like, ones_like, plain_fill, zeros_like
 from zardine.nodes.display import ArrayInfo, TreeView, describe_group
+from zardine.nodes.older_arguments import compressors_of, key_encoding_of
 from zardine.nodes.options import ArrayOptions, FilledOptions, GroupOptions, LikeInGroupOptions, RequiredOptions
 from zardine.public_names import public
 from zardine.stores.base import Store
@@ -343,10 +344,7 @@ class Group:
         ``name`` may be a path; groups on the way are created. ``compressor`` is another name for ``compressors``.
         """
         self._check_writable()
-        if not is_word(compressor, "auto"):
-            if not is_word(options.get("compressors", "auto"), "auto"):
-                raise ValueError("give either compressor or compressors, not both")
-            options["compressors"] = compressor
+        options["compressors"] = compressors_of(compressor, options.get("compressors", "auto"))
         path = self._member_name(name, options.get("zarr_format"))
         if options.get("zarr_format") is None:
             options["zarr_format"] = self._metadata.zarr_format
@@ -493,13 +491,11 @@ class Group:
     def _filled(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Options of :meth:`create_array` for those of ``zeros`` and others, which take what :func:`create` takes."""
         options = {"dtype": "float64", **kwargs}
-        separator = options.pop("dimension_separator", None)
-        if separator is not None:
-            if options.get("chunk_key_encoding") is not None:
-                raise ValueError("give either dimension_separator or chunk_key_encoding, not both")
-            if (options.get("zarr_format") or self._metadata.zarr_format) == 3:
-                raise ValueError("dimension_separator belongs to Zarr v2: use chunk_key_encoding, or zarr_format=2")
-            options["chunk_key_encoding"] = ("v2", separator)
+        options["chunk_key_encoding"] = key_encoding_of(
+            options.pop("dimension_separator", None),
+            options.get("chunk_key_encoding"),
+            options.get("zarr_format") or self._metadata.zarr_format,
+        )
         return options
 
     def zeros_like(self, *, name: str, data: npt.ArrayLike, **kwargs: Unpack[LikeInGroupOptions]) -> Array:

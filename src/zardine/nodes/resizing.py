@@ -18,7 +18,7 @@ from zardine.engine.stored import stored_objects
 from zardine.engine.write import write_plan
 from zardine.errors import CorruptionError, ZardineError
 from zardine.indexing.block import Block
-from zardine.indexing.boxes import bounds_of, box_of, boxes_beyond, cut_box, end_of_piece
+from zardine.indexing.boxes import box_of, boxes_beyond, cut_box, end_of_piece, ranges_of
 from zardine.indexing.plan import ChunkPlan, plan_grid
 from zardine.indexing.selection import GridSelection
 from zardine.metadata.documents import ArrayMetadata
@@ -107,7 +107,7 @@ _MOST_TRIED: Final = 4096
 
 def _objects_of(handle: ArrayHandle, box: GridSelection) -> list[range]:
     """Return which objects along each axis a box touches, which has elements."""
-    ranges = zip(handle.layout.grids.storage, bounds_of(box), strict=True)
+    ranges = zip(handle.layout.grids.storage, ranges_of(box), strict=True)
     return [range(axis.find(start), axis.find(stop - 1) + 1) for axis, (start, stop) in ranges]
 
 
@@ -121,7 +121,7 @@ def _boxes_of(
                 [
                     (max(start, axis.start(i)), min(stop, axis.start(i) + axis.extent(i)))
                     for axis, i, (start, stop) in zip(
-                        handle.layout.grids.storage, coordinates, bounds_of(box), strict=True
+                        handle.layout.grids.storage, coordinates, ranges_of(box), strict=True
                     )
                 ]
             )

@@ -24,7 +24,8 @@ from collections.abc import Hashable
 from types import TracebackType
 from typing import Final, Self
 
-from zardine.stores.open_files import close_late, owners
+from zardine.stores.late_closing import close_late
+from zardine.stores.open_files import owners
 
 try:
     import fcntl

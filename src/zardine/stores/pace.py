@@ -111,6 +111,7 @@ class Pace:
 _MEASURED: Final = 64 * 2**10
 """Bytes from which on an answer tells how fast bytes flow."""
 _LEAST_TIME: Final = 1e-3
+"""Seconds that bytes are taken to flow for, at least."""
 _QUICK: Final = 0.01
 """Seconds of a request, at least, for the time of which bytes may flow: some pass in this process."""
 _FORGOTTEN: Final = 128

@@ -128,7 +128,7 @@ def advise(
         now = _present(present, base)
         if now is not None:
             choices.append(_choice("as it is now", now, reads, cost))
-    return Advice(shape, name, where, tuple(choices), tuple(_reasons(best, choices, reads, cost, where)))
+    return Advice(shape, name, where, tuple(choices), tuple(_reasons(best, choices, cost, where)))
 
 
 def _best_chunks(base: Layout, reads: list[Access], cost: ReadCost) -> Layout:
@@ -223,7 +223,7 @@ def _choice(name: str, layout: Layout, reads: list[Access], cost: ReadCost) -> C
     )
 
 
-def _reasons(best: Layout, choices: list[Choice], reads: list[Access], cost: ReadCost, where: str) -> Iterator[str]:
+def _reasons(best: Layout, choices: list[Choice], cost: ReadCost, where: str) -> Iterator[str]:
     mine = choices[0]
     needed = {each.access: max(1.0, each.wanted * best.ratio) for each in mine.reads}
     worst = max(mine.reads, key=lambda each: each.nbytes / needed[each.access])

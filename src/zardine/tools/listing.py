@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
-from itertools import islice
-from typing import Final, TypeVar
+from collections.abc import Hashable, Iterable
+from typing import Final
 
 from zardine.jobs.ranges import Ranges
 
-_T = TypeVar("_T")
-
-_TOGETHER: Final = 2**14
-"""Stored objects that are looked at together."""
 _RANGES = 2**18
 """Ranges of all arrays together, where these are not thousands; twice as many while they are gathered."""
 _LEAST = 2**10
@@ -61,13 +56,6 @@ class GatheredCells:
         return sum(each.pieces for (each,) in self._parts.values())
 
 
-def batches(objects: Iterable[_T]) -> Iterator[list[_T]]:
-    """Give some thousands at a time."""
-    waiting = iter(objects)
-    while some := list(islice(waiting, _TOGETHER)):
-        yield some
-
-
 def listing_memory(objects: Iterable[int], cells: Iterable[int] | None = None) -> int:
     """Return bytes that listing takes at most, where each array may have so many stored objects.
 
@@ -79,4 +67,4 @@ def listing_memory(objects: Iterable[int], cells: Iterable[int] | None = None) -
     return min(_NAMES, max(stored, default=0)) * _NAME + ranges * _RANGE
 
 
-__all__ = ["GatheredCells", "batches", "listing_memory"]
+__all__ = ["GatheredCells", "listing_memory"]

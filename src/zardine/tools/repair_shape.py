@@ -25,6 +25,7 @@ from zardine.tools.hidden_keys import Keeper
 from zardine.tools.report import Fault, Flaw
 
 _MOST_BYTES = 2**26
+"""Bytes of a shard that are looked at together."""
 
 
 def remove_outside(store: Store, path: str, keeper: Keeper, actions: list[Fault]) -> None:

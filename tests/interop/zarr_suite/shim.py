@@ -51,7 +51,7 @@ FURTHER = {
     ("zarr.core.group", "ConsolidatedMetadata"): ("zardine.metadata.documents", "ConsolidatedMetadata"),
     ("zarr.core.group", "create_hierarchy"): ("zardine.api.asynchronous", "create_hierarchy"),
     ("zarr.core.sync_group", "create_hierarchy"): ("zardine", "create_hierarchy"),
-    ("zarr.core.sync", "sync"): ("zardine.waiting", "sync"),
+    ("zarr.core.sync", "sync"): ("zardine.zarr_python.core.sync", "sync"),
 }
 """What is documented of modules that are private by their name."""
 

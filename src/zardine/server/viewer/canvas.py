@@ -83,7 +83,7 @@ class Canvas:
         cuts = _cuts(self.rows, row, numbers.shape[0]), _cuts(self.columns, column, numbers.shape[1])
         nan = np.isnan(numbers) if numbers.dtype.kind == "f" else None
         left_out = _either(nan, absent)
-        self._mark(place, cuts, numbers.shape, nan, absent, left_out)
+        self._mark(place, cuts, nan, absent, left_out)
         if self.reduction == "mean":
             kept = numbers if left_out is None else np.where(left_out, 0, numbers)
             self._sums[place] += _over(np.add, kept.astype(np.float64, copy=False), cuts)
@@ -153,7 +153,6 @@ class Canvas:
         self,
         place: tuple[slice, slice],
         cuts: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
-        shape: tuple[int, ...],
         nan: npt.NDArray[np.bool_] | None,
         absent: npt.NDArray[np.bool_] | None,
         left_out: npt.NDArray[np.bool_] | None,
@@ -170,7 +169,8 @@ class Canvas:
 def spread(rows: int, columns: int, start: int, count: int) -> Iterator[tuple[int, int]]:
     """Yield places of a grid so that the first few lie all over it, and at last each came once.
 
-    These are numbers ``start`` to ``start + count`` (exclusive) of :func:`spread_length`; some give no place.
+    These are the places of numbers ``start`` to ``start + count`` (exclusive), of as many as a grid has whose sides are
+    the next powers of two; some of these give no place.
     """
     bits = []
     for bit in range(max((rows - 1).bit_length(), (columns - 1).bit_length()) - 1, -1, -1):
@@ -181,11 +181,6 @@ def spread(rows: int, columns: int, start: int, count: int) -> Iterator[tuple[in
         places[axis] |= ((numbers >> position) & 1) << bit
     inside = (places[0] < rows) & (places[1] < columns)
     yield from zip(places[0][inside].tolist(), places[1][inside].tolist(), strict=True)
-
-
-def spread_length(rows: int, columns: int) -> int:
-    """Return how many numbers :func:`spread` has."""
-    return int(1 << ((rows - 1).bit_length() + (columns - 1).bit_length()))
 
 
 def _neutral(reduction: Reduction, dtype: np.dtype[Any]) -> Any:
@@ -269,5 +264,4 @@ __all__ = [
     "Frame",
     "Reduction",
     "spread",
-    "spread_length",
 ]

@@ -41,13 +41,16 @@ _POLICY: Final = (
 
 _TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _MOST_MEMBERS: Final = 500
+"""Nodes of a group that one answer has."""
 _MOST_CELLS: Final = 20_000
+"""Elements of a table."""
 _MOST_SAVED: Final = 2**28
 """Bytes of a selection that is saved."""
 _MOST_OF_A_NAME: Final = 64
 """Characters that count of what a page calls itself."""
 _SECONDS: Final = 0.25
 _MOST_SECONDS: Final = 2.0
+"""How long an answer may take that is given as far as it has come: as a rule, and at most."""
 
 
 class Refusal(Exception):  # noqa: N818 - what a client asked for is not there, or makes no sense

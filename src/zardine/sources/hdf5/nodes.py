@@ -117,7 +117,7 @@ class _Reader:
             },
         )
         place = f"{self._file}/{member.path}"
-        chain = _chain(codecs, ChunkSpec(blocks, elements.data_type, fill), place)
+        chain = _chain(codecs, ChunkSpec(blocks, elements.data_type, fill))
         dataset = Dataset(place, found, elements, shape, blocks, fill, chain)
         chunks = self._chunks(dataset, kind, filters, direct=direct)
         return ForeignNode(metadata, chunks, unique([*remarks, *more]))
@@ -164,7 +164,7 @@ def _codecs(elements: Elements, compressors: Sequence[JSON]) -> list[Codec]:
     return [BytesCodec(endian=endian), *map(codec_from, compressors)]
 
 
-def _chain(codecs: Sequence[Codec], spec: ChunkSpec, place: str) -> CodecChain:
+def _chain(codecs: Sequence[Codec], spec: ChunkSpec) -> CodecChain:
     problems = Problems()
     try:
         chain = build_chain(codecs, spec, "codecs", problems)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -90,17 +91,18 @@ class _Parser:
         records = self._number()
         streaming = records == (_STREAMING if self._version != 5 else 2**64 - 1)
         lengths = self._list(_DIMENSIONS, "dimensions", self._dimension)
-        if sum(length == 0 for _, length in lengths) > 1:
-            raise self._wrong("more than one dimension is unlimited")
+        endless = [name for name, length in lengths if length == 0]
+        if len(endless) > 1:
+            raise self._wrong(f"{len(endless)} dimensions are unlimited, {endless[0]!r} and {endless[1]!r} among them")
         attributes = dict(self._list(_ATTRIBUTES, "attributes", self._attribute))
         found = self._list(_VARIABLES, "variables", self._variable)
         unlimited = next((i for i, (_, length) in enumerate(lengths) if length == 0), None)
         sizes = []
-        for _, ids, _, kind, _ in found:
+        for name, ids, _, kind, _ in found:
             if any(i >= len(lengths) for i in ids):
-                raise self._wrong("a variable has a dimension that there is not")
+                raise self._wrong(f"its variable {name!r} has dimension {max(ids)}, and there are {len(lengths)}")
             if unlimited is not None and unlimited in ids[1:]:
-                raise self._wrong("the unlimited dimension is not the first of a variable")
+                raise self._wrong(f"the unlimited dimension is not the first of its variable {name!r}")
             if unlimited is not None and ids[:1] == (unlimited,):
                 sizes.append(prod(lengths[i][1] for i in ids[1:]) * kind.itemsize)
         record = sizes[0] if len(sizes) == 1 else sum(-(-size // 4) * 4 for size in sizes)
@@ -115,9 +117,9 @@ class _Parser:
             Variable(name, tuple(dimensions[i] for i in ids), values, kind, begin)
             for name, ids, values, kind, begin in found
         )
-        names = [each.name for each in variables]
-        if len(set(names)) < len(names):
-            raise self._wrong("two variables have one name")
+        twice = [name for name, count in Counter(each.name for each in variables).items() if count > 1]
+        if twice:
+            raise self._wrong(f"two variables are called {twice[0]!r}")
         header = Header(dimensions, attributes, variables, record)
         self._check_places(header)
         return header

@@ -58,6 +58,7 @@ _RENAMING: Final = ("file", "local", "sftp", "ssh")
 _DIRECTORIES: Final = (*_RENAMING, _MEMORY, "smb", "hdfs", "ftp")
 _TEMPORARY: Final = ".zardine-unfinished-"
 _WRITES: Final = 100
+"""How often a write is tried whose directory others erase meanwhile."""
 _MISSING: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError, KeyError)
 _TOKENS: Final = (
     "ETag",

@@ -34,6 +34,7 @@ from zardine.stores.base import (
     flat_bytes,
     resolve_range,
 )
+from zardine.stores.late_closing import made_room
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
@@ -48,7 +49,6 @@ from zardine.stores.open_files import (
     kept_files,
     known_file,
     let_go_below,
-    made_room,
     may_keep,
     stamp,
     version_from,

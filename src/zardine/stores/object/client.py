@@ -31,6 +31,7 @@ _ONE_PUT: Final = 64 * 2**20
 """Bytes up to which a value is one request; longer ones go up in parts of :data:`_PART`, unless on a condition."""
 
 _PART: Final = 16 * 2**20
+"""Bytes."""
 
 _MOST_ERASED: Final = {"S3Store": 1000, "AzureStore": 256}
 _MOST_LISTED: Final = {"AzureStore": 5000}

@@ -71,9 +71,6 @@ _SERVICES: Final[Mapping[str, str]] = {
     "abfss": "az",
 }
 
-OBJECT_SCHEMES: Final = frozenset(_SERVICES)
-"""URL schemes that :func:`object_store_of_url` takes."""
-
 
 def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
     """The store whose root is ``{scheme}://{rest}``, a bucket or container and a path in it.
@@ -129,4 +126,4 @@ def _azure_environment(config: Mapping[str, Any]) -> dict[str, Any]:
     return connection_options(text) if text and "account_name" not in config else {}
 
 
-__all__ = ["OBJECT_SCHEMES", "object_store_of_url", "profile_options"]
+__all__ = ["object_store_of_url", "profile_options"]

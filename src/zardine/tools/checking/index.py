@@ -33,13 +33,6 @@ def check_entries(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator
     yield from _overlaps(index, layout, size)
 
 
-def unused_bytes(index: ShardIndex, layout: ShardLayout, size: int) -> int:
-    """Return bytes of the data that no inner chunk uses."""
-    low, high = layout.data_bounds(size)
-    offsets, ends, _, _ = _distinct(index, usable_rows(index, layout, size))
-    return high - low - _used(offsets, ends)
-
-
 def _overlaps(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator[Flaw]:
     rows = usable_rows(index, layout, size)
     offsets, ends, firsts, shared = _distinct(index, rows)

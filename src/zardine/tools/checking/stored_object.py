@@ -33,6 +33,7 @@ from zardine.tools.report import Fault, Flaw
 from zardine.tools.salvage.older_index import last_index
 
 _MOST_GAP = 2**20
+"""Bytes between chunks that are read along, at most, wherever the store is."""
 _MOST_SEARCHED = 2**28
 """Bytes of a shard with a damaged index that are looked through for an older one."""
 

@@ -19,7 +19,7 @@ from zardine.engine.read_ahead import window_bytes
 from zardine.errors import PlanError, UnsupportedError
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place, Places
-from zardine.jobs.ranges import Ranges
+from zardine.jobs.ranges import Ranges, batches
 from zardine.jobs.records import Done
 from zardine.jobs.stages import BlockGrid, Cells, Stage
 from zardine.jobs.work import Forecast, Found, Work
@@ -35,7 +35,7 @@ from zardine.tools.checking.outside import drop_passing
 from zardine.tools.checking.scan import Scan, scan_existing
 from zardine.tools.checking.stored_object import StoredObject, check_objects, shares_of
 from zardine.tools.converting.nodes import read_nodes
-from zardine.tools.listing import GatheredCells, batches, listing_memory
+from zardine.tools.listing import GatheredCells, listing_memory
 from zardine.tools.report import Fault, Report, note, sort_faults
 from zardine.tools.sampling import stored_sample
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import prod
+
+from zardine.creation.chunk_shapes import side_by_side
 
 _LARGE = 4 * 2**20
 """Bytes from which on a chunk of the source is cut into smaller inner chunks."""
 _WANTED = 2**20
 """Bytes of an inner chunk that was cut off a larger one, at most, where the lengths can be divided."""
 _LARGEST_FACTOR = 7
-_SHARD_BYTES = 2**26
+"""Lengths are divided by numbers up to this one."""
 _MOST_INNER = 2**15
 """Inner chunks of a shard: its index takes 16 bytes for each."""
 
@@ -32,17 +34,8 @@ def shard_shape(
     shape: tuple[int, ...], unit: tuple[int, ...], inner: tuple[int, ...], item_size: int
 ) -> tuple[int, ...]:
     """Return whole multiples of ``unit``, itself one of ``inner``: as much as the array needs, or about 64 MiB."""
-    most = [max(1, ceil(length / size)) for length, size in zip(shape, unit, strict=True)]
-    counts = [1] * len(unit)
     parts = prod(outer // small for outer, small in zip(unit, inner, strict=True))
-    while True:
-        open_axes = [axis for axis, (count, top) in enumerate(zip(counts, most, strict=True)) if count < top]
-        elements = prod(counts) * prod(unit)
-        full = elements * item_size * 2 > _SHARD_BYTES or prod(counts) * parts * 2 > _MOST_INNER
-        if not open_axes or full:
-            return tuple(count * size for count, size in zip(counts, unit, strict=True))
-        axis = min(open_axes, key=lambda i: counts[i] * unit[i])
-        counts[axis] = min(counts[axis] * 2, most[axis])
+    return side_by_side(shape, unit, item_size, _MOST_INNER // parts)
 
 
 def _small_factor(number: int) -> int | None:

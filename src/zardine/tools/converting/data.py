@@ -23,6 +23,7 @@ from zardine.tools.rechunking.sums import sum_of
 from zardine.tools.resharding.move import box_of, move, object_bytes
 
 _MOST_AT_ONCE = 4
+"""Portions that are in memory at a time."""
 _WINDOW = 16
 """One part in so many of the memory is for fetching ahead."""
 

@@ -18,14 +18,14 @@ from zardine.engine.array_config import ArrayConfig
 from zardine.engine.stored import stored_objects
 from zardine.errors import MetadataError, UnsupportedError
 from zardine.hierarchy.find import HIDDEN
-from zardine.jobs.ranges import Ranges
+from zardine.jobs.ranges import Ranges, batches
 from zardine.jobs.stages import BlockGrid, Cells
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
 from zardine.stores.zip.store import ZipStore
-from zardine.tools.listing import GatheredCells, batches
+from zardine.tools.listing import GatheredCells
 from zardine.tools.rechunking.blocks import (
     Between,
     Blocks,

@@ -42,6 +42,7 @@ _TRIED: Final = 1000
 _SMALL: Final = 2**20
 """Bytes of a piece, below which one more array between may pay."""
 _MOST_BETWEEN: Final = 8
+"""Arrays between that are tried one after the other."""
 _OF_A_SHARD: Final = 3
 """Requests that a shard between takes beside its pieces: it is written, its index is read, it is erased."""
 _OF_AN_APPEND: Final = 3

@@ -1,4 +1,4 @@
-"""Flaw the index of a shard that may be damaged. Pure.
+"""Finding the index of a shard that may be damaged. Pure.
 
 In the order in which they are trusted: the index that is there; the one that the record of a write that was cut off
 names; the one that is there with one damaged byte put right; one put together from what is left of it (two ways: in a

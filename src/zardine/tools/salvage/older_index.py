@@ -1,4 +1,4 @@
-"""Flaw an earlier index in a shard whose own is lost, for who wants it rather than nothing. Pure.
+"""Finding an earlier index in a shard whose own is lost, for who wants it rather than nothing. Pure.
 
 A write that appends puts its chunks and a whole new index behind what is there, so a shard whose end is no index may
 still hold the one before; that one is void (:func:`zardine.stores.local.beside.void`) if the new one was whole

@@ -89,7 +89,7 @@ def read_cells_together(array: Array, cells: Ints) -> Cells | None:
 
     Raises as :func:`~zardine.engine.freshness.check_fresh`.
     """
-    found = find_alike_together([array], cells)
+    found = find_cells_together([array], cells)
     read = None if found is None else found.read(0)
     return None if read is None else read[0]
 
@@ -146,8 +146,11 @@ class FoundCells:
         return found
 
 
-def find_alike_together(arrays: Sequence[Array], cells: Ints) -> FoundCells | None:
-    """Look where cells ``(C, K)`` of some arrays of one store are, all in shards of one form; ``None`` as above."""
+def find_cells_together(arrays: Sequence[Array], cells: Ints) -> FoundCells | None:
+    """Look where cells ``(C, K)`` of some arrays of one store are, all in shards of one form.
+
+    ``None`` and errors as for :func:`read_cells_together`.
+    """
     array, handle = arrays[0], arrays[0]._handle
     form = _form_of(array)
     if form is None or any(_form_of(each) != form for each in arrays[1:]):

@@ -23,8 +23,9 @@ from zardine.metadata.v3 import serialize
 from zardine.nodes.array import Array
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Version
+from zardine.stores.late_closing import close_late, is_in_memory
 from zardine.stores.local.store import LocalStore
-from zardine.stores.open_files import close_late, is_in_memory, version_from
+from zardine.stores.open_files import version_from
 from zardine.vectors.format.change_log import ChangeLog, encode_log
 from zardine.vectors.storing.applying import to_change
 from zardine.vectors.storing.cell_bytes import by_shard

@@ -21,7 +21,7 @@ from zardine.stores.attempts import CHANGES, attempts
 from zardine.vectors.format.change_log import Changed
 from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.storing.cells import CellArray
-from zardine.vectors.storing.cells_together import Cells, FoundCells, find_alike_together
+from zardine.vectors.storing.cells_together import Cells, FoundCells, find_cells_together
 from zardine.vectors.storing.table_rows import row_values
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ def find_alike(arrays: Sequence[CellArray], chunks: Ints) -> FoundCells | None:
     if not arrays[0].inside(chunks).all():
         return None
     try:
-        return find_alike_together([each.array for each in arrays], chunks - np.asarray(origin))
+        return find_cells_together([each.array for each in arrays], chunks - np.asarray(origin))
     except (ArrayChangedError, NodeNotFoundError):
         return None
 
