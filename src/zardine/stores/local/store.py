@@ -506,7 +506,7 @@ class LocalStore(Store):
         self._check_writable("lock a key of")
         return self._locked(key)
 
-    def keep_locked(self, key: str, file: int) -> None:
+    def _keep_locked(self, key: str, file: int) -> None:
         """Let an open file, locked, that the kernel has put in the place of a key be part of the lock of that key.
 
         This thread holds that; the file is closed when it lets go.

@@ -140,7 +140,7 @@ class HeldChange:
             contents = encode_log(log), serialize(agreed), serialize(settled)
             document, is_settled, closed = held.change(values, contents, version, of.form[3], of.closes)
             if document is not None:
-                of.store.keep_locked(document_key(of.path), document[0])
+                of.store._keep_locked(document_key(of.path), document[0])
             for file in closed:
                 close_late(file)
             return None if document is None else (is_settled, version_from(*document[1]))
