@@ -428,7 +428,7 @@ def _look(handle: ArrayHandle, *, writing: bool, written: bool) -> tuple[int, ..
             )
         return None
     data = bytes(reading.parts[0])
-    current = metadata if data == metadata.document else _parse(handle, watch.key, data, lost)
+    current = metadata if data == metadata.first_document else _parse(handle, watch.key, data, lost)
     if current is not metadata and not is_same_generation(handle.layout, current):
         _raise(
             handle,
