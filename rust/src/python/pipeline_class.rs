@@ -163,7 +163,7 @@ impl PyPipeline {
 
     /// As `decode_box`, where objects are files whose paths `form` makes of their coordinates, of which chunks may be missing.
     /// `shard`: see `change_box`; and whether damage is noticed without looking whether they were edited.
-    #[pyo3(signature = (below, form, grid, first, out, *, most, missing, threads, shard=None))]
+    #[pyo3(signature = (below, form, grid, first, out, *, most, missing, threads, shard=None, document=None))]
     #[allow(clippy::too_many_arguments)]
     fn decode_files(
         &self,
@@ -177,7 +177,9 @@ impl PyPipeline {
         missing: bool,
         threads: usize,
         shard: Option<(usize, bool, bool, bool)>,
+        document: Option<&Bound<'_, PyKnownFile>>,
     ) -> PyResult<Option<String>> {
+        let document = document.map(|document| &document.get().0);
         let pipeline = &self.0;
         let ndim = self.ndim(first.len())?;
         let out = Buffer::of(out, true)?;
@@ -208,7 +210,15 @@ impl PyPipeline {
             return Ok(Some("chunks that are too long, or not stored".into()));
         };
         let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
-        let failures = noticed(guarded(py, || call.run(threads))?)?;
+        let (failures, is_current) = guarded(py, || {
+            let failures = call.run(threads);
+            let is_current = failures.is_empty() && document.is_none_or(KnownFile::is_current);
+            (failures, is_current)
+        })?;
+        let failures = noticed(failures)?;
+        if failures.is_empty() && !is_current {
+            return Ok(Some("a document that was changed".into()));
+        }
         let mut opened = shards.iter().flatten().flatten();
         if failures.is_empty() && !is_checked && !opened.all(StoredShard::is_unedited) {
             return Ok(Some("a shard that was edited meanwhile".into()));

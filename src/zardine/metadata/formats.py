@@ -66,11 +66,9 @@ def parse_documents(name: str, documents: Mapping[str, BytesLike | None], subjec
     assert first is not None
     if name == v3.DOCUMENT_NAME:
         return v3.parse_node(first, subject)
-    return (
-        _parse_array_of_v2(documents, subject)
-        if name == v2.ARRAY
-        else _parse_older(name, documents, subject, Problems())
-    )
+    if name == v2.ARRAY:
+        return _parse_array_of_v2(documents, subject)
+    return _parse_older(name, documents, subject, Problems())
 
 
 def _parse_array_of_v2(documents: Mapping[str, BytesLike | None], subject: str) -> NodeMetadata:
