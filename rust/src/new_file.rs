@@ -124,7 +124,9 @@ impl NewFile {
         let status = file.metadata()?;
         let old = OldFile { file: Some(file), status };
         let usual = old.status.is_file() && old.status.nlink() == 1 && !(is_edited && self.has_record());
-        Ok((usual && self.replaces.allows(&old.status) && self.means(&old)?).then_some(Some(old)))
+        let usual = usual && self.replaces.allows(&old.status);
+        // what is never edited holds what it held when it is not meant any more; that is looked at before it is replaced
+        Ok((usual && (!is_edited || self.means(&old)?)).then_some(Some(old)))
     }
 
     /// Make the file by what `write` does, in the place of the `old` one, or where there is none; what the system says of

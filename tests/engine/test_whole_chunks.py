@@ -83,6 +83,15 @@ def test_they_are_read_as_they_were_written(layout: str, tmp_path: Path, sets: l
     assert len(files(tmp_path / "a")) == np.prod([-(-n // c) for n, c in zip(SHAPE, objects, strict=True)])
 
 
+def test_a_chunk_that_the_end_cuts_is_written_as_many_are(tmp_path: Path, sets: list[str]) -> None:
+    a = create(tmp_path / "a", **LAYOUTS["raw"])
+    for value in (5, -6, 0):
+        a[40:, 39:] = value
+        assert zardine.open_array(tmp_path / "a")[38:, 38:].tolist() == [[0] * 14] * 2 + [[0] + [value] * 13] * 5
+        a[40:, 39:] = 8
+    assert sets == []
+
+
 @pytest.mark.parametrize("layout", ["raw", "shards"])
 def test_what_is_appended_meanwhile_stays(layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It lies beyond the end of the array in an object of which the version was noted before."""

@@ -20,7 +20,7 @@ from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
 from zardine.engine.read_ahead import window_bytes
 from zardine.indexing.block import BlockPlan
-from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan, ObjectPart
+from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan, ObjectPart, PointPlan
 from zardine.settings import thread_count
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
@@ -39,7 +39,7 @@ between them only."""
 _DONE: Final = 1
 """What the kernel says of an object that was put into its file."""
 
-_Wanted = tuple[GridPart, str, Settled | None]
+_Wanted = tuple[GridPart | BlockPlan, str, Settled | None]
 """A part, its key, and the version that is replaced, if no other one may be."""
 
 
@@ -54,7 +54,7 @@ def put_whole_chunks(
     ``settled`` are the versions that some objects must have still, by their keys.
     """
     layout = handle.layout
-    if layout.pipeline is None or not layout.fits_memory or not isinstance(plan, GridPlan):
+    if layout.pipeline is None or not layout.fits_memory or isinstance(plan, PointPlan):
         return plan.parts()
     shard = layout.uniform_shard
     if layout.sharding is not None and (shard is None or not shard.has_words or shard.index_memory > window_bytes()):
@@ -68,8 +68,10 @@ def _few_at_a_time(handle: ArrayHandle, count: int) -> bool:
     return count < threads or handle.layout.object_nbytes > window_bytes() // (2 * threads)
 
 
-def _most_at_once(handle: ArrayHandle, plan: GridPlan) -> int:
+def _most_at_once(handle: ArrayHandle, plan: GridPlan | BlockPlan) -> int:
     """How many objects one call writes. Those that follow each other along the last axis lie in one directory."""
+    if isinstance(plan, BlockPlan):
+        return 1
     in_one = len(plan.groups[-1].objects) if plan.groups else 1
     most = min(_MOST, (_MOST_DIRECTORIES - 1) * in_one) if in_one > 1 else _MOST_DIRECTORIES
     return min(most, max(thread_count(), _MOST_BYTES // max(1, handle.layout.object_nbytes)))
@@ -77,15 +79,15 @@ def _most_at_once(handle: ArrayHandle, plan: GridPlan) -> int:
 
 def _others(
     handle: ArrayHandle,
-    plan: GridPlan,
+    plan: GridPlan | BlockPlan,
     values: npt.NDArray[Any],
     settled: dict[str, Settled],
 ) -> Iterator[ObjectPart]:
     most = _most_at_once(handle, plan)
-    if handle.layout.sharding is None and plan.all_whole and not settled:
+    if handle.layout.sharding is None and isinstance(plan, GridPlan) and plan.all_whole and not settled:
         yield from _all(handle, plan, values, most)
         return
-    parts = plan.parts()
+    parts: Iterator[GridPart | BlockPlan] = plan.parts()
     while batch := list(islice(parts, most)):
         wanted: list[_Wanted] = []
         for part in batch:
@@ -114,7 +116,7 @@ def _all(handle: ArrayHandle, plan: GridPlan, values: npt.NDArray[Any], most: in
                 yield GridPart(plan, objects[number], tuple(rows[number].tolist()), tuple((rows[number] + 1).tolist()))
 
 
-def _is_whole(handle: ArrayHandle, part: GridPart, known: Settled | None) -> bool:
+def _is_whole(handle: ArrayHandle, part: GridPart | BlockPlan, known: Settled | None) -> bool:
     """Whether a part is all of its object. What lies beyond the array counts, unless that is settled."""
     layout = handle.layout
     beyond = handle.watched and known is None
@@ -127,7 +129,7 @@ def _is_whole(handle: ArrayHandle, part: GridPart, known: Settled | None) -> boo
 
 def _put(
     handle: ArrayHandle,
-    plan: GridPlan,
+    plan: GridPlan | BlockPlan,
     parts: Ints,
     keys: Sequence[str],
     conditions: Sequence[Condition | None],
