@@ -113,15 +113,25 @@ def test_what_is_appended_meanwhile_stays(layout: str, tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("count", [3000, 65])
-def test_many_are_written_by_few_calls(count: int, tmp_path: Path, sets: list[str]) -> None:
+def test_many_are_written_by_few_calls(
+    count: int, tmp_path: Path, sets: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those in one directory; no more directories than 64 are open at a time."""
+    new_files, calls = LocalStore.new_files, []
+
+    def seen(self: LocalStore, keys: list[str], **options: Any) -> Any:
+        calls.append(len(keys))
+        return new_files(self, keys, **options)
+
+    monkeypatch.setattr(LocalStore, "new_files", seen)
     shape, chunks = ((count,), (1,)) if count > 65 else ((count, 1), (1, 1))
     a = zardine.create_array(tmp_path / "a", shape=shape, chunks=chunks, dtype="i2", compressors=None, fill_value=0)
-    d = np.arange(count, dtype="i2").reshape(shape)
+    d = np.arange(1, count + 1, dtype="i2").reshape(shape)
     a[...] = d
     np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], d)
     assert sets == []
-    assert len(files(tmp_path / "a")) == count - 1  # 0 is the fill value
+    assert len(files(tmp_path / "a")) == count
+    assert calls == ([1024, 1024, 952] if count > 65 else [64, 1])
 
 
 @pytest.mark.parametrize("order", ["as_written", "f", "morton"])
