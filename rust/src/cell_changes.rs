@@ -127,6 +127,7 @@ impl Drop for HeldCells {
 mod tests {
     use super::*;
     use crate::known_file::Identity;
+    use crate::new_file::Replaces;
     use std::ffi::CString;
     use std::fs;
     use std::os::fd::AsRawFd;
@@ -149,7 +150,7 @@ mod tests {
         let file = |name: &str| {
             let names = [name.into(), format!(".{name}.new"), format!(".{name}.record")];
             let [name, temporary, record] = names.map(|name| CString::new(name).unwrap());
-            NewFile { directory: directory.as_raw_fd(), name, temporary, record, only_new: false }
+            NewFile { directory: directory.as_raw_fd(), name, temporary, record, replaces: Replaces::Any }
         };
         let files = ["document", "log", "shard"].map(file);
         let mut shard = b"\x01\0\0\0\x03\0\0\0old".to_vec();

@@ -212,7 +212,7 @@ mod tests {
             name: name(number.to_string()),
             temporary: name(format!("{number}t")),
             record: name(format!("{number}r")),
-            only_new: true,
+            replaces: crate::new_file::Replaces::Nothing,
         };
         let texts: Vec<Vec<u8>> = (0..900).map(|number: usize| vec![number as u8; number * 31 % 7000]).collect();
         let strings = || texts.iter().map(|text| SharedBytes::of(text)).collect();

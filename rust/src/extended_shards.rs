@@ -210,7 +210,13 @@ mod tests {
         let directory = File::open(&path).unwrap();
         let file = |name: &str| {
             let [name, temporary, record] = [name, ".new", ".record"].map(|name| CString::new(name).unwrap());
-            NewFile { directory: directory.as_raw_fd(), name, temporary, record, only_new: false }
+            NewFile {
+                directory: directory.as_raw_fd(),
+                name,
+                temporary,
+                record,
+                replaces: crate::new_file::Replaces::Any,
+            }
         };
         let extend = |rows: &[i64], strings: Vec<&[u8]>, most_unused| {
             let jobs = rows.len() as i64;

@@ -31,13 +31,13 @@ impl Identity {
         }
     }
 
-    /// Whether it is this version: inode, size, and times of modification and change in nanoseconds, as hexadecimal
-    /// numbers with dashes between them, and with a sign before 1970.
-    pub fn is_version(&self, version: &str) -> bool {
+    /// As text: inode, size, and times of modification and change in nanoseconds, as hexadecimal numbers with dashes
+    /// between them, and with a sign before 1970.
+    pub fn version(&self) -> String {
         let Identity { inode, size, modified, changed, .. } = *self;
         let hex = |time: i128| (if time < 0 { "-" } else { "" }, time.unsigned_abs());
         let ((before, modified), (between, changed)) = (hex(modified), hex(changed));
-        format!("{inode:x}-{size:x}-{before}{modified:x}-{between}{changed:x}") == version
+        format!("{inode:x}-{size:x}-{before}{modified:x}-{between}{changed:x}")
     }
 
     /// That of what a path means; nothing where that cannot be told.
@@ -98,9 +98,9 @@ impl KnownFile {
     }
 }
 
-/// Whether a path means a file of this version: see `Identity::is_version`.
+/// Whether a path means a file of this version.
 pub fn has_version(path: &CStr, version: &str) -> bool {
-    Identity::of_path(path).is_some_and(|identity| identity.is_version(version))
+    Identity::of_path(path).is_some_and(|identity| identity.version() == version)
 }
 
 /// Whether nobody has edited an open file since it was like this, nor does so now.

@@ -33,8 +33,33 @@ pub struct NewFile {
     pub temporary: CString,
     /// A file that goes when another one is replaced that may have been edited.
     pub record: CString,
-    /// Whether none may be replaced.
-    pub only_new: bool,
+    pub replaces: Replaces,
+}
+
+/// What a new file may take the place of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Replaces {
+    /// Whatever is there, or nothing.
+    #[default]
+    Any,
+    /// The name must be free.
+    Nothing,
+    /// A file of this version (`Identity::version`) must be there.
+    Version(String),
+}
+
+impl Replaces {
+    fn allows(&self, old: &Metadata) -> bool {
+        match self {
+            Replaces::Any => true,
+            Replaces::Nothing => false,
+            Replaces::Version(version) => Identity::from(old).version() == *version,
+        }
+    }
+
+    fn allows_nothing(&self) -> bool {
+        !matches!(self, Replaces::Version(_))
+    }
 }
 
 /// A regular file that is to give way to a new one: locked (`flock`) until then, so that nobody else changes it.
@@ -101,9 +126,11 @@ impl NewFile {
 
     fn locked(&self, flags: i32, is_edited: bool) -> io::Result<Option<Option<OldFile>>> {
         let file = match self.open(&self.name, flags) {
-            Ok(_) if self.only_new => return Ok(None),
+            Ok(_) if self.replaces == Replaces::Nothing => return Ok(None),
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(None)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(self.replaces.allows_nothing().then_some(None));
+            }
             Err(error) => return Err(error),
         };
         if file.try_lock().is_err() {
@@ -112,7 +139,9 @@ impl NewFile {
         let status = file.metadata()?;
         let old = OldFile { file: Some(file), status };
         let usual = old.status.is_file() && old.status.nlink() == 1 && !(is_edited && self.has_record());
-        Ok((usual && self.means(&old)?).then_some(Some(old)))
+        let usual = usual && self.replaces.allows(&old.status);
+        // what is never edited holds what it held when it is not meant any more; that is looked at before it is replaced
+        Ok((usual && (!is_edited || self.means(&old)?)).then_some(Some(old)))
     }
 
     /// Make the file by what `write` does, in the place of the `old` one, or where there is none; what the system says of
@@ -137,7 +166,7 @@ impl NewFile {
     pub fn of_version(&self, version: &str) -> io::Result<Option<OldFile>> {
         let file = self.open(&self.name, OLD)?;
         let status = file.metadata()?;
-        let usual = status.is_file() && status.nlink() == 1 && Identity::from(&status).is_version(version);
+        let usual = status.is_file() && status.nlink() == 1 && Identity::from(&status).version() == version;
         Ok(usual.then_some(OldFile { file: None, status }))
     }
 
@@ -245,19 +274,21 @@ impl NewFile {
     }
 
     fn place(&self, file: &File, is_edited: bool) -> io::Result<bool> {
-        if !REPLACES.get() {
+        if !REPLACES.get() && self.replaces.allows_nothing() {
             match self.name_at_once()? {
                 Some(true) => return Ok(true),
-                Some(false) if self.only_new => return Ok(false),
+                Some(false) if self.replaces == Replaces::Nothing => return Ok(false),
                 _ => {}
             }
         }
         let opened = self.open(&self.name, OLD);
         REPLACES.set(opened.is_ok());
         let old = match opened {
-            Ok(_) if self.only_new => return Ok(false),
+            Ok(_) if self.replaces == Replaces::Nothing => return Ok(false),
             Ok(old) => old,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.name_it(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return if self.replaces.allows_nothing() { self.name_it() } else { Ok(false) };
+            }
             Err(error) => return Err(error),
         };
         if old.try_lock().is_err() {
@@ -270,7 +301,10 @@ impl NewFile {
 
     fn replace(&self, file: &File, old: &File, is_edited: bool) -> io::Result<bool> {
         let status = old.metadata()?;
-        if !status.is_file() || identity(&self.look()?) != (status.dev(), status.ino()) {
+        if !status.is_file()
+            || !self.replaces.allows(&status)
+            || identity(&self.look()?) != (status.dev(), status.ino())
+        {
             return Ok(false);
         }
         if status.mode() != file.metadata()?.mode() {
@@ -388,9 +422,9 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::PermissionsExt;
 
-    fn new_file(directory: &File, only_new: bool) -> NewFile {
+    fn new_file(directory: &File, replaces: Replaces) -> NewFile {
         let [name, temporary, record] = ["chunk", ".chunk.tmp", ".record.tmp"].map(|name| CString::new(name).unwrap());
-        NewFile { directory: directory.as_raw_fd(), name, temporary, record, only_new }
+        NewFile { directory: directory.as_raw_fd(), name, temporary, record, replaces }
     }
 
     #[test]
@@ -399,12 +433,12 @@ mod tests {
         fs::create_dir_all(&path).unwrap();
         let directory = File::open(&path).unwrap();
         let (chunk, record) = (path.join("chunk"), path.join(".record.tmp"));
-        let new = new_file(&directory, false);
+        let new = new_file(&directory, Replaces::Any);
         let write = |bytes: &'static [u8]| move |file: &File| SharedBytes::of(bytes).write_to(file);
         assert!(new.before(true).unwrap().unwrap().is_none());
         assert_eq!(new.make(None, write(b"one")).unwrap().len(), 3);
         assert!(new.make(None, write(b"two")).is_none()); // there is one
-        assert!(new_file(&directory, true).before(true).unwrap().is_none());
+        assert!(new_file(&directory, Replaces::Nothing).before(true).unwrap().is_none());
         fs::set_permissions(&chunk, fs::Permissions::from_mode(0o640)).unwrap();
         let old = new.before(true).unwrap().unwrap().unwrap();
         assert!(new.before(true).unwrap().is_none()); // it is locked
@@ -446,7 +480,7 @@ mod tests {
         fs::create_dir_all(&path).unwrap();
         let directory = File::open(&path).unwrap();
         let (chunk, record) = (path.join("chunk"), path.join(".record.tmp"));
-        let new = new_file(&directory, false);
+        let new = new_file(&directory, Replaces::Any);
         assert!(new.to_extend().unwrap().unwrap().is_none());
         fs::write(&chunk, b"before").unwrap();
         let old = new.to_extend().unwrap().unwrap().unwrap();
@@ -480,31 +514,43 @@ mod tests {
         let directory = File::open(&path).unwrap();
         let chunk = path.join("chunk");
         let content = || fs::read(&chunk).unwrap();
-        let put = |only_new, bytes: &[u8]| {
+        let put_where = |replaces: &Replaces, bytes: &[u8]| {
             let (first, rest) = bytes.split_at(bytes.len() / 2);
-            new_file(&directory, only_new).put(&[SharedBytes::of(first), SharedBytes::of(rest)], true)
+            new_file(&directory, replaces.clone()).put(&[SharedBytes::of(first), SharedBytes::of(rest)], true)
         };
-        assert!(put(true, b"one"));
-        assert!(!put(true, b"two"));
+        let put = |bytes: &[u8]| put_where(&Replaces::Any, bytes);
+        assert!(put_where(&Replaces::Nothing, b"one"));
+        assert!(!put_where(&Replaces::Nothing, b"two"));
         assert_eq!(content(), b"one");
         fs::set_permissions(&chunk, fs::Permissions::from_mode(0o640)).unwrap();
         fs::write(path.join(".record.tmp"), b"").unwrap();
-        assert!(put(false, b"three"));
+        assert!(put(b"three"));
         assert_eq!(content(), b"three");
         assert_eq!(fs::metadata(&chunk).unwrap().mode() & 0o777, 0o640);
         assert!(!path.join(".record.tmp").exists());
         let held = File::open(&chunk).unwrap();
         held.lock().unwrap();
-        assert!(!put(false, b"four"));
+        assert!(!put(b"four"));
         held.unlock().unwrap();
-        assert!(put(false, b"five"));
+        assert!(put(b"five"));
         assert_eq!(content(), b"five");
+        for _ in 0..2 {
+            // whether the last file replaced one, or not
+            let known = Replaces::Version(Identity::from(&fs::metadata(&chunk).unwrap()).version());
+            assert!(put_where(&known, b"known") && !put_where(&known, b"not any more"));
+            assert_eq!(content(), b"known");
+            assert!(new_file(&directory, known.clone()).before(true).unwrap().is_none());
+            fs::remove_file(&chunk).unwrap();
+            assert!(!put_where(&known, b"gone"));
+            assert!(new_file(&directory, known).before(true).unwrap().is_none() && !chunk.exists());
+            assert!(put(b"six"));
+        }
         fs::remove_file(&chunk).unwrap();
         std::os::unix::fs::symlink(path.join("elsewhere"), &chunk).unwrap();
-        assert!(!put(false, b"six"));
+        assert!(!put(b"six"));
         fs::remove_file(&chunk).unwrap();
         fs::create_dir(&chunk).unwrap();
-        assert!(!put(false, b"seven"));
+        assert!(!put(b"seven"));
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1); // nothing unfinished
         fs::remove_dir_all(&path).unwrap();
     }

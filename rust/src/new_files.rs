@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::new_file::NewFile;
+use crate::new_file::{NewFile, Replaces};
 use crate::stored_files;
 
 const DIRECTORY: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
@@ -42,9 +42,14 @@ pub struct NewFiles {
 }
 
 impl NewFiles {
-    /// Where the files of `keys` go below the directory `base`. `only_new`: of each whether none may be replaced;
-    /// nothing: any may. `None` where that is not the usual case.
-    pub fn open(base: &Base, keys: &[Vec<u8>], only_new: &[bool], names: &NamesBeside) -> io::Result<Option<NewFiles>> {
+    /// Where the files of `keys` go below the directory `base`. `replaces`: what that of each may take the place of;
+    /// nothing: of any. `None` where that is not the usual case.
+    pub fn open(
+        base: &Base,
+        keys: &[Vec<u8>],
+        replaces: &[Replaces],
+        names: &NamesBeside,
+    ) -> io::Result<Option<NewFiles>> {
         let mut new = NewFiles { files: Vec::new(), base: None, directories: Vec::new(), made: Vec::new() };
         let mut known: HashMap<&[u8], (RawFd, bool)> = HashMap::new();
         for (number, key) in keys.iter().enumerate() {
@@ -58,8 +63,8 @@ impl NewFiles {
                     None => return Ok(None),
                 },
             };
-            let only_new = only_new.get(number).copied().unwrap_or(false);
-            new.files.push(names.file(directory, name, number as u64, only_new));
+            let replaces = replaces.get(number).cloned().unwrap_or_default();
+            new.files.push(names.file(directory, name, number as u64, replaces));
         }
         Ok(Some(new))
     }
@@ -179,12 +184,12 @@ impl NamesBeside {
         !(part.is_empty() || part == b"." || part == b".." || part.contains(&b'/') || part.contains(&0) || is_beside)
     }
 
-    fn file(&self, directory: RawFd, name: CString, number: u64, only_new: bool) -> NewFile {
+    fn file(&self, directory: RawFd, name: CString, number: u64, replaces: Replaces) -> NewFile {
         let digits = format!("{:016x}", self.number.wrapping_add(number));
         let joined = |parts: [&[u8]; 3]| CString::new(parts.concat()).unwrap_or_default(); // which no file can have
         let temporary = joined([&self.start, digits.as_bytes(), &self.end]);
         let record = joined([&self.edit, name.as_bytes(), &self.end]);
-        NewFile { directory, name, temporary, record, only_new }
+        NewFile { directory, name, temporary, record, replaces }
     }
 }
 
@@ -229,11 +234,13 @@ mod tests {
         let base = File::open(&path).unwrap();
         let open = |keys: &[&str]| {
             let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
-            NewFiles::open(&Base::Open(base.as_raw_fd()), &keys, &[false, true], &names())
+            NewFiles::open(&Base::Open(base.as_raw_fd()), &keys, &[Replaces::Any, Replaces::Nothing], &names())
         };
         let new = open(&["c/0/0", "c/0/1", "c/1/0", "top", "there/d/e"]).unwrap().unwrap();
         assert_eq!(new.made.len(), 4);
-        assert_eq!(new.files.iter().map(|file| file.only_new).collect::<Vec<_>>(), [false, true, false, false, false]);
+        let replaces: Vec<&Replaces> = new.files.iter().map(|file| &file.replaces).collect();
+        let any = &Replaces::Any;
+        assert_eq!(replaces, [any, &Replaces::Nothing, any, any, any]);
         let temporary: Vec<&[u8]> = new.files.iter().take(2).map(|file| file.temporary.as_bytes()).collect();
         assert_eq!(temporary, [b".own-ffffffffffffffff.tmp", b".own-0000000000000000.tmp"]);
         assert_eq!(new.files[3].record.as_bytes(), b".own-edit-top.tmp");

@@ -167,6 +167,7 @@ class Pipeline:
         missing: bool,
         threads: int,
         shard: tuple[int, bool, bool, bool] | None = None,
+        document: KnownFile | None = None,
     ) -> str | None:
         """As :meth:`decode_box`, where objects are files, which are opened and closed: chunks, or shards.
 
@@ -175,7 +176,7 @@ class Pipeline:
         of more than ``most`` bytes. A file that is ``missing`` is a chunk that is not stored; or a failure. So is a
         box of more than 1,024 files. ``shard``: the number of rows of an index, whether it lies in front of the
         chunks, whether a checksum is behind it, and whether no edit of a chunk goes unnoticed; where one would, a
-        shard that was edited meanwhile is a failure. Of shards, 128 are read at most.
+        shard that was edited meanwhile is a failure. Of shards, 128 are read at most. ``document``: as there.
         """
 
     def decode_points(
@@ -316,18 +317,19 @@ def locate_block(
 def open_new_files(
     base: int | tuple[bytes, bytes],
     keys: Sequence[str],
-    only_new: Sequence[bool],
+    conditions: Sequence[str | None],
     beside: tuple[bytes, bytes, bytes],
     number: int,
 ) -> NewFiles | None:
     """Open the directories of ``keys`` below the directory ``base``, and make those that are missing.
 
     ``base``: an open one, or its path, and the real path of it with a slash at the end, below which the files have to
-    lie. ``only_new``: of each whether its file may not be replaced; empty: all may be. ``beside``: names of files until
-    they are whole are the first of these, 16 digits and the last; a file called the second, its own name and the last
-    goes when the file is replaced. ``number``: where the digits begin, which no other call may use. ``None`` where a
-    key has an empty part, ``.``, ``..`` or a name of that kind, where a link or a file is in the place of a directory,
-    or the base lies elsewhere. Raises ``OSError``.
+    lie. ``conditions``: of each key the version that what it replaces must have, ``""`` where nothing may be there,
+    ``None`` where anything may; empty: anything, for all. ``beside``: names of files until they are whole are the first
+    of these, 16 digits and the last; a file called the second, its own name and the last goes when the file is
+    replaced. ``number``: where the digits begin, which no other call may use. ``None`` where a key has an empty part,
+    ``.``, ``..`` or a name of that kind, where a link or a file is in the place of a directory, or the base lies
+    elsewhere. Raises ``OSError``.
     """
 
 def make_files(files: Sequence[tuple[int, bytes]], contents: Sequence[Buffer], threads: int) -> list[tuple[int, int]]:

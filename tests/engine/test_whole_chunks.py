@@ -77,11 +77,61 @@ def test_they_are_read_as_they_were_written(layout: str, tmp_path: Path, sets: l
         d = np.arange(1, 45 * 52 + 1, dtype="i4").reshape(SHAPE) * factor
         a[...] = d
         np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], d)
-        if factor == 1:
-            assert sets == []  # also those that the end of the array cuts, since none was stored before
+        assert sets == []  # also those that the end of the array cuts, be they new or not
     assert not list((tmp_path / "a").rglob(".zardine-*"))
     objects = a.shards or a.chunks
     assert len(files(tmp_path / "a")) == np.prod([-(-n // c) for n, c in zip(SHAPE, objects, strict=True)])
+
+
+def test_a_chunk_that_the_end_cuts_is_written_as_many_are(tmp_path: Path, sets: list[str]) -> None:
+    a = create(tmp_path / "a", **LAYOUTS["raw"])
+    for value in (5, -6, 0):
+        a[40:, 39:] = value
+        assert zardine.open_array(tmp_path / "a")[38:, 38:].tolist() == [[0] * 14] * 2 + [[0] + [value] * 13] * 5
+        a[40:, 39:] = 8
+    assert sets == []
+
+
+@pytest.mark.parametrize("layout", ["raw", "shards"])
+def test_what_is_appended_meanwhile_stays(layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lies beyond the end of the array in an object of which the version was noted before."""
+    a = create(tmp_path / "a", **LAYOUTS[layout])
+    d = np.arange(1, 45 * 52 + 1, dtype="i4").reshape(SHAPE)
+    a[...] = d
+    new_files, appended = LocalStore.new_files, []
+
+    def between(self: LocalStore, keys: list[str], **options: Any) -> Any:
+        if not appended:
+            appended.append(keys)
+            zardine.open_array(tmp_path / "a").append(d[:2])
+        return new_files(self, keys, **options)
+
+    monkeypatch.setattr(LocalStore, "new_files", between)
+    a[...] = -d
+    assert len(appended[0]) > 1
+    np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], np.concatenate((-d, d[:2])))
+
+
+@pytest.mark.parametrize("count", [3000, 65])
+def test_many_are_written_by_few_calls(
+    count: int, tmp_path: Path, sets: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those in one directory; no more directories than 64 are open at a time."""
+    new_files, calls = LocalStore.new_files, []
+
+    def seen(self: LocalStore, keys: list[str], **options: Any) -> Any:
+        calls.append(len(keys))
+        return new_files(self, keys, **options)
+
+    monkeypatch.setattr(LocalStore, "new_files", seen)
+    shape, chunks = ((count,), (1,)) if count > 65 else ((count, 1), (1, 1))
+    a = zardine.create_array(tmp_path / "a", shape=shape, chunks=chunks, dtype="i2", compressors=None, fill_value=0)
+    d = np.arange(1, count + 1, dtype="i2").reshape(shape)
+    a[...] = d
+    np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], d)
+    assert sets == []
+    assert len(files(tmp_path / "a")) == count
+    assert calls == ([1024, 1024, 952] if count > 65 else [64, 1])
 
 
 @pytest.mark.parametrize("order", ["as_written", "f", "morton"])

@@ -274,12 +274,12 @@ NAMES = b".own-", b".own-edit-", b".end"
 
 
 @contextmanager
-def opened(path: Path, *keys: str, only_new: Any = ()) -> Iterator[Any]:
+def opened(path: Path, *keys: str, conditions: Any = ()) -> Iterator[Any]:
     """Give where files go below ``path``, as the kernel takes it."""
     assert KERNEL is not None
     base = os.open(path, os.O_RDONLY)
     try:
-        files = KERNEL.open_new_files(base, keys, only_new, NAMES, 0)
+        files = KERNEL.open_new_files(base, keys, conditions, NAMES, 0)
     finally:
         os.close(base)
     try:

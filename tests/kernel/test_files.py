@@ -19,18 +19,23 @@ AXES = [("s", *(np.array(each, np.int64) for each in ([4, 4], [0, 0], [4, 4], [0
 PARTS = np.array([[0, 1], [1, 2]], np.int64)
 
 
-def put(path: Path, *keys: str, only_new: Any = (), parts: Any = PARTS, shard: Any = None) -> Any:
+def put(path: Path, *keys: str, conditions: Any = (), parts: Any = PARTS, shard: Any = None) -> Any:
     """Put two chunks, of which the second is full of the fill value."""
     values = np.array([1, 2, 3, 4, 0, 0, 0, 0], "i2").view("V2")
     pipeline = Format("V2", (0,), [CRC], fill=b"\0\0").pipeline()
-    with opened(path, *keys, only_new=only_new) as files:
+    with opened(path, *keys, conditions=conditions) as files:
         return pipeline.encode_to_files(values, parts, AXES, write_empty=False, threads=2, files=files, shard=shard)
 
 
 def test_what_becomes_of_each(tmp_path: Path) -> None:
     assert put(tmp_path, "a", "b") == (b"\1\2", [])
     assert (tmp_path / "a").read_bytes()[:8] == np.array([1, 2, 3, 4], "i2").tobytes()
-    assert put(tmp_path, "a", "c/b", only_new=[True, False]) == (b"\0\2", [])
+    assert put(tmp_path, "a", "c/b", conditions=["", None]) == (b"\0\2", [])
+    status = os.stat(tmp_path / "a")
+    version = "-".join(f"{each:x}" for each in (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    assert put(tmp_path, "b", "c/b", conditions=[version, None]) == (b"\0\2", [])
+    assert put(tmp_path, "a", "c/b", conditions=[version, version]) == (b"\1\2", [])
+    assert put(tmp_path, "a", "c/b", conditions=[version, None]) == (b"\0\2", [])
     assert put(tmp_path, "c/d/a", "c/e/b") == (b"\1\2", [])
     assert sorted(os.listdir(tmp_path)) == ["a", "c"]
     assert os.listdir(tmp_path / "c") == ["d"]
@@ -44,8 +49,8 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         put(tmp_path, "a", "b", parts=PARTS + 7)
     with pytest.raises(ValueError, match="files for"):
         put(tmp_path, "a", "b", parts=np.array([[0, 2], [1, 2]]))
-    with pytest.raises(ValueError, match="answers for 2 keys"):
-        put(tmp_path, "a", "b", only_new=[True])
+    with pytest.raises(ValueError, match="1 conditions for 2 keys"):
+        put(tmp_path, "a", "b", conditions=[""])
     with opened(tmp_path, "a", "b") as files:
         files.close()
         files.close()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zardine
+from zardine.errors import MetadataError
 from zardine.frozen import with_fields
 from zardine.storage import MemoryStore
 
@@ -81,6 +82,51 @@ def test_arrays_of_one_document_share_what_is_worked_out() -> None:
     first, second = (zardine.open_array(store) for _ in range(2))
     assert first.metadata is second.metadata
     assert first._handle.layout is second._handle.layout
+
+
+def test_arrays_of_v2_share_all_but_attributes() -> None:
+    store = MemoryStore()
+    array = zardine.create_array(store, shape=(4,), dtype="i2", fill_value=12, zarr_format=2)
+    first, second = (zardine.open_array(store) for _ in range(2))
+    assert first.metadata is second.metadata
+    assert first._handle.layout is second._handle.layout
+    store.set(".zattrs", b'{"list": [1]}')
+    first, second = (zardine.open_array(store) for _ in range(2))
+    first.attrs["list"].append(2)
+    first.attrs["new"] = 1
+    assert second.attrs.asdict() == {"list": [1]}
+    assert zardine.open_array(store).attrs.asdict() == {"list": [1], "new": 1}
+    assert first._handle.layout.codecs is second._handle.layout.codecs
+    store.erase(".zattrs")
+    assert zardine.open_array(store).attrs.asdict() == array.refresh().attrs.asdict() == {}
+
+
+def test_documents_of_v2_that_changed_are_parsed_anew() -> None:
+    store = MemoryStore()
+    array = zardine.create_array(store, shape=(4,), dtype="i2", fill_value=3, zarr_format=2)
+    document = bytes(store.get(".zarray") or b"")
+    assert zardine.open_array(store)[0] == 3
+    store.set(".zarray", document.replace(b'"fill_value": 3', b'"fill_value": 4'))
+    assert zardine.open_array(store)[0] == 4
+    assert array.refresh()[0] == 4
+    zardine.open_array(store).resize(6)
+    assert zardine.open_array(store).shape == (6,)
+    store.set(".zattrs", b"[]")
+    for _ in range(2):
+        with pytest.raises(MetadataError, match=r"\.zattrs"):
+            zardine.open_array(store)
+
+
+def test_nothing_that_a_user_changes_reaches_what_is_shared() -> None:
+    store = MemoryStore()
+    compressor = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
+    zardine.create_array(store, shape=(4,), dtype=[("a", "i2")], compressors=compressor, zarr_format=2)
+    before = zardine.open_array(store).metadata.to_dict()
+    given = zardine.open_array(store).metadata.to_dict()
+    given["compressor"]["clevel"] = 1  # type: ignore[index,call-overload]
+    given["dtype"][0][0] = "b"  # type: ignore[index,call-overload]
+    given["attributes"]["c"] = 1  # type: ignore[index,call-overload]
+    assert zardine.open_array(store).metadata.to_dict() == before != given
 
 
 def test_copies_with_other_fields() -> None:

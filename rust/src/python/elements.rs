@@ -11,7 +11,7 @@ use super::arguments::{Sources, invalid, shard_table};
 use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::NewByteArray;
 use super::files::PyNewFiles;
-use super::pipeline_class::{ChangedFile, Status, columns, guarded, job_table, told_of};
+use super::pipeline_class::{ChangedFile, HeldFile, columns, guarded, job_table, told_of};
 use crate::cell_changes::{Agreement, HeldCells};
 use crate::cell_files::{self, CellArray, ShardsForm};
 use crate::element_parts::ElementParts;
@@ -310,9 +310,6 @@ pub fn extend_shards<'py>(
 #[pyclass(frozen, module = "zardine._kernel", name = "HeldCells")]
 pub struct PyHeldCells(Mutex<Option<(HeldCells, Arc<NewFiles>)>>);
 
-/// Of a document that was replaced: the open file, and what it is.
-type Replaced = (RawFd, Status);
-
 #[pymethods]
 impl PyHeldCells {
     fn __enter__(held: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -333,7 +330,7 @@ impl PyHeldCells {
         version: &str,
         most_unused: f64,
         closes: bool,
-    ) -> PyResult<(Option<Replaced>, bool, Vec<RawFd>)> {
+    ) -> PyResult<(Option<HeldFile>, bool, Vec<RawFd>)> {
         let strings = bytes_in(elements)?;
         let strings = strings.iter().map(|each| each.as_bytes()).collect();
         let (log, agreed, settled) = (contents.0.as_bytes(), contents.1.as_bytes(), contents.2.as_bytes());

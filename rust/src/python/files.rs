@@ -15,6 +15,7 @@ use super::buffers::Buffer;
 use super::pipeline_class::guarded;
 use crate::known_file::{self, Identity, KnownFile};
 use crate::many_files::{self, Place};
+use crate::new_file::Replaces;
 use crate::new_files::{Base, NamesBeside, NewFiles};
 use crate::stored_files;
 
@@ -65,21 +66,27 @@ pub fn open_new_files(
     py: Python<'_>,
     base: PyBase,
     keys: Vec<OsString>,
-    only_new: Vec<bool>,
+    conditions: Vec<Option<String>>,
     beside: (Vec<u8>, Vec<u8>, Vec<u8>),
     number: u64,
 ) -> PyResult<Option<PyNewFiles>> {
     let keys: Vec<Vec<u8>> = keys.into_iter().map(OsStringExt::into_vec).collect();
-    if !only_new.is_empty() && only_new.len() != keys.len() {
-        return Err(invalid(format!("{} answers for {} keys", only_new.len(), keys.len())));
+    if !conditions.is_empty() && conditions.len() != keys.len() {
+        return Err(invalid(format!("{} conditions for {} keys", conditions.len(), keys.len())));
     }
+    let replaces = conditions.into_iter().map(|condition| match condition {
+        None => Replaces::Any,
+        Some(version) if version.is_empty() => Replaces::Nothing,
+        Some(version) => Replaces::Version(version),
+    });
+    let replaces: Vec<Replaces> = replaces.collect();
     let (start, edit, end) = beside;
     let names = NamesBeside { start, edit, end, number };
     let base = match base {
         PyBase::Open(directory) => Base::Open(directory),
         PyBase::Named(path, below) => Base::Named { path, below },
     };
-    let opened = guarded(py, || NewFiles::open(&base, &keys, &only_new, &names))??;
+    let opened = guarded(py, || NewFiles::open(&base, &keys, &replaces, &names))??;
     Ok(opened.map(|files| PyNewFiles(Mutex::new(Some(Arc::new(files))))))
 }
 

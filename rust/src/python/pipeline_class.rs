@@ -38,6 +38,8 @@ pub struct PyPipeline(Pipeline);
 pub type Status = (u64, u64, i64, i64);
 /// The file before, which is still open; what the new one is, if a shard; offsets and lengths of its chunks.
 pub type ChangedFile<'py> = (Option<RawFd>, Option<Status>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+/// An open file, locked, and what the system says of it.
+pub type HeldFile = (RawFd, Status);
 type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Failures);
 /// Of each axis the length of a chunk, the chunks of an object, and the rows of its index from one to the next.
 type Grid = (Vec<usize>, Vec<usize>, Vec<usize>);
@@ -162,7 +164,7 @@ impl PyPipeline {
 
     /// As `decode_box`, where objects are files whose paths `form` makes of their coordinates, of which chunks may be missing.
     /// `shard`: see `change_box`; and whether damage is noticed without looking whether they were edited.
-    #[pyo3(signature = (below, form, grid, first, out, *, most, missing, threads, shard=None))]
+    #[pyo3(signature = (below, form, grid, first, out, *, most, missing, threads, shard=None, document=None))]
     #[allow(clippy::too_many_arguments)]
     fn decode_files(
         &self,
@@ -176,7 +178,9 @@ impl PyPipeline {
         missing: bool,
         threads: usize,
         shard: Option<(usize, bool, bool, bool)>,
+        document: Option<&Bound<'_, PyKnownFile>>,
     ) -> PyResult<Option<String>> {
+        let document = document.map(|document| &document.get().0);
         let pipeline = &self.0;
         let ndim = self.ndim(first.len())?;
         let out = Buffer::of(out, true)?;
@@ -207,7 +211,15 @@ impl PyPipeline {
             return Ok(Some("chunks that are too long, or not stored".into()));
         };
         let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
-        let failures = noticed(guarded(py, || call.run(threads))?)?;
+        let (failures, is_current) = guarded(py, || {
+            let failures = call.run(threads);
+            let is_current = failures.is_empty() && document.is_none_or(KnownFile::is_current);
+            (failures, is_current)
+        })?;
+        let failures = noticed(failures)?;
+        if failures.is_empty() && !is_current {
+            return Ok(Some("a document that was changed".into()));
+        }
         let mut opened = shards.iter().flatten().flatten();
         if failures.is_empty() && !is_checked && !opened.all(StoredShard::is_unedited) {
             return Ok(Some("a shard that was edited meanwhile".into()));
@@ -280,7 +292,8 @@ impl PyPipeline {
             _ => call.run_into(files, shards),
         };
         let plan = |shape: &[usize], objects| planned(parts, axes, shape, objects, shard);
-        let (puts, failures) = self.for_files(py, (values, axes.len()?), how, files, plan, work)?;
+        let opened = files.get().open_files()?;
+        let (puts, failures) = self.for_files(py, (values, axes.len()?), how, opened.files(), plan, work)?;
         if let Some(raised) = signal.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
             return Err(raised);
         }
@@ -307,12 +320,15 @@ impl PyPipeline {
         let work =
             |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| call.run_changes(files, shards, most);
         let plan = |shape: &[usize], objects| planned(parts, axes, shape, objects, shard);
-        let (changed, failures) = self.for_files(py, (values, axes.len()?), how, files, plan, work)?;
+        let opened = files.get().open_files()?;
+        let (changed, failures) = self.for_files(py, (values, axes.len()?), how, opened.files(), plan, work)?;
         Ok((told(py, changed)?, noticed(failures)?))
     }
 
     /// As `change_files`, for the box of elements of chunks of one shape that begins at `first` and is as large as `values`.
-    #[pyo3(signature = (values, grid, first, *, write_empty, threads, files, most, shard=None))]
+    /// With `document`, the first of the files becomes that, if it is of this version, once all others are changed; the caller
+    /// has it locked, and gets the new one so.
+    #[pyo3(signature = (values, grid, first, *, write_empty, threads, files, most, shard=None, document=None))]
     #[allow(clippy::too_many_arguments)]
     fn change_box<'py>(
         &self,
@@ -325,7 +341,11 @@ impl PyPipeline {
         files: &Bound<'py, PyNewFiles>,
         most: u64,
         shard: Option<(usize, bool, bool)>,
-    ) -> PyResult<Vec<Option<ChangedFile<'py>>>> {
+        document: Option<(Bound<'py, PyBytes>, String)>,
+    ) -> PyResult<(Vec<Option<ChangedFile<'py>>>, Option<HeldFile>)> {
+        let opened = files.get().open_files()?;
+        let (held, files) =
+            opened.files().split_at_checked(usize::from(document.is_some())).ok_or_else(|| invalid("no files"))?;
         let plan = |shape: &[usize], objects| {
             let axes = box_axes(&grid, &first, shape)?;
             let NewBox { axes, jobs, bounds, rows } = plan_new_box(&axes, objects).map_err(invalid)?;
@@ -339,7 +359,19 @@ impl PyPipeline {
             |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| call.run_changes(files, shards, most);
         let (changed, failures) = self.for_files(py, (values, first.len()), how, files, plan, work)?;
         noticed(failures)?;
-        told(py, changed)
+        let replaced = match (held, &document) {
+            ([file], Some((content, version))) if changed.iter().all(Option::is_some) => {
+                let content = content.as_bytes();
+                guarded(py, || {
+                    let old = file.of_version(version).ok().flatten()?;
+                    let new = file.replace_held(&old, content)?;
+                    let status = told_of(new.status());
+                    Some((new.keep(), status))
+                })?
+            }
+            _ => None,
+        };
+        Ok((told(py, changed)?, replaced))
     }
 
     #[pyo3(signature = (values, jobs, axes, *, write_empty, head, tail, threads, sources=None))]
@@ -403,7 +435,7 @@ impl PyPipeline {
         py: Python<'py>,
         (values, ndim): (&Bound<'py, PyAny>, usize),
         how: How,
-        files: &Bound<'py, PyNewFiles>,
+        files: &[NewFile],
         plan: impl FnOnce(&[usize], usize) -> PyResult<Planned>,
         work: impl FnOnce(&Encode, &[NewFile], Option<&ShardTable>) -> T + Send,
     ) -> PyResult<T> {
@@ -411,8 +443,6 @@ impl PyPipeline {
         let ndim = self.ndim(ndim)?;
         let values = Buffer::of(values, false)?;
         let memory = values.strided(pipeline.item(), ndim)?;
-        let opened = files.get().open_files()?;
-        let files = opened.files();
         let (axes, jobs, shards) = plan(memory.shape(), files.len())?;
         let (count, what) = shards.as_ref().map_or((jobs.len(), "chunks"), |shards| (shards.shards(), "shards"));
         if count != files.len() {

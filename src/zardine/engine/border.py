@@ -33,10 +33,12 @@ def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> di
     if not handle.watched or handle.watch.is_owned:
         return {}
     fitting = [change for change in changes if _may_settle(change)]
-    if not fitting or (store.has_cheap_looks and not has_shape(handle)):
+    if not fitting:
         return {}
     if store.seems_missing(*(change.key for change in fitting)):
         settled = {change.key: Settled(None) for change in fitting}
+    elif store.has_cheap_looks and not has_shape(handle):  # in vain, then, to look at each
+        return {}
     else:
         settled = _stored(store, fitting)
     if not settled or (store.lock_is_exclusive and store.is_locked(handle.watch.key)) or not has_shape(handle):

@@ -221,17 +221,25 @@ def document_to_look_at(handle: ArrayHandle, *, look: bool) -> KnownFile | None:
     """
     if look:
         check_fresh(handle)
+    known = known_document(handle)
+    if known is None and not look:
+        check_fresh(handle)
+    return known
+
+
+def known_document(handle: ArrayHandle) -> KnownFile | None:
+    """Return the document as it was when it was last looked at, for the kernel to look whether it is still that.
+
+    ``None``: that takes more than a look at a file, or nobody has to.
+    """
     watch, store = handle.watch, handle.store
     version = watch.version
-    if handle.watched and version is not None and store.has_cheap_looks and not watch.is_owned:
-        known = watch.known
-        if known[0] != version:
-            known = watch.known = version, store.known_file(watch.key, version)
-        if known[1] is not None:
-            return known[1]
-    if not look:
-        check_fresh(handle)
-    return None
+    if not handle.watched or version is None or not store.has_cheap_looks or watch.is_owned:
+        return None
+    known = watch.known
+    if known[0] != version:
+        known = watch.known = version, store.known_file(watch.key, version)
+    return known[1]
 
 
 def check_before_put(handle: ArrayHandle) -> None:
@@ -428,7 +436,7 @@ def _look(handle: ArrayHandle, *, writing: bool, written: bool) -> tuple[int, ..
             )
         return None
     data = bytes(reading.parts[0])
-    current = metadata if data == metadata.document else _parse(handle, watch.key, data, lost)
+    current = metadata if data == metadata.first_document else _parse(handle, watch.key, data, lost)
     if current is not metadata and not is_same_generation(handle.layout, current):
         _raise(
             handle,
@@ -474,6 +482,7 @@ __all__ = [
     "is_closing",
     "is_far",
     "is_same_generation",
+    "known_document",
     "leave_to_owner",
     "let_writers_end",
     "moment",

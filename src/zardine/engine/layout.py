@@ -281,12 +281,13 @@ def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is inva
 
     Raises :class:`~zardine.errors.MetadataError` with every problem; its text starts with ``subject``.
     """
-    known = None if metadata.document is None else _layouts.get(metadata.document)
+    document = metadata.first_document
+    known = None if document is None else _layouts.get(document)
     if known is not None:
         return known if known.metadata is metadata else with_fields(known, metadata=metadata)
     layout = _work_out(metadata, subject)
-    if metadata.document is not None:
-        _layouts.put(metadata.document, layout, len(metadata.document) + _WORKED_OUT)
+    if document is not None:
+        _layouts.put(document, layout, len(document) + _WORKED_OUT)
     return layout
 
 

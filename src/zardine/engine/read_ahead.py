@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from zardine.engine.array_config import parse_bytes
 from zardine.engine.handle import ArrayHandle
@@ -57,7 +57,17 @@ _window: ContextVar[int | None] = ContextVar("window", default=None)
 def window_bytes() -> int:
     """How much memory a call may use beside its result, about."""
     given = _window.get()
-    return parse_bytes(config["window_bytes"]) if given is None else given
+    if given is not None:
+        return given
+    settings, nbytes = _seen[0]
+    if settings is not config.snapshot:
+        settings, nbytes = config.snapshot, parse_bytes(config["window_bytes"])
+        _seen[0] = settings, nbytes
+    return nbytes
+
+
+_seen: list[tuple[Any, int]] = [(None, 0)]
+"""The settings that were looked at last, and what they say."""
 
 
 @contextmanager

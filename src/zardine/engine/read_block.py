@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetching import fetch_each
-from zardine.engine.freshness import check_fresh, document_to_look_at
+from zardine.engine.freshness import check_fresh, document_to_look_at, known_document
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import Blocks
 from zardine.engine.locate import FoundChunks, find_chunks, known_index
@@ -90,6 +90,7 @@ def _read_named(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
     if form is None:
         return None
     out = _new_result(handle, chunks, block)
+    document = known_document(handle)
     failure = layout.pipeline.decode_files(
         form.below,
         form.path,
@@ -100,8 +101,10 @@ def _read_named(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
         missing=handle.config.read_missing_chunks,
         threads=thread_count(),
         shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum, layout.is_checked),
+        document=document,
     )
-    check_fresh(handle)  # after all of them were opened: they belong to the document that is there now
+    if document is None or failure is not None:
+        check_fresh(handle)  # after all of them were opened: they belong to the document that is there now
     if failure is not None:
         return None
     return out if block.dropped is None else out[block.dropped]

@@ -7,13 +7,12 @@ What it leaves, and what is wrong, is read as any other chunk is, which says why
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, product
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.buffers import Ints
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart, PointPlan
@@ -37,7 +36,7 @@ def read_whole_files(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]
     most = layout.blocks.chain.most_for_kernel()
     if most < 0 or plan.object_count < 2:
         return plan.parts()
-    keys = map(handle.key, _objects(plan))
+    keys = map(handle.key, plan.object_coordinates())
     axes = plan.kernel_axes() if isinstance(plan, GridPlan) else []
     left: set[int] = set()
     for start in range(0, plan.object_count, _MOST):
@@ -45,7 +44,7 @@ def read_whole_files(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]
         if named is None:
             return plan.parts()
         files = KERNEL.StoredFiles(*named, missing=handle.config.read_missing_chunks)
-        rows = _rows(plan, start, len(named.paths))
+        rows = plan.rows_of_objects(start, len(named.paths))
         jobs = np.zeros((len(rows), 3 + rows.shape[1]), np.int64)
         jobs[:, 0] = np.arange(len(rows))
         jobs[:, 2] = most
@@ -65,21 +64,6 @@ def _parts(plan: GridPlan | PointPlan, numbers: set[int]) -> Iterator[ObjectPart
     """Return the parts with these numbers."""
     parts: Iterator[ObjectPart] = plan.parts()
     return (part for number, part in enumerate(parts) if number in numbers)
-
-
-def _objects(plan: GridPlan | PointPlan) -> Iterator[tuple[int, ...]]:
-    """Return the grid coordinates of all objects, in the order of parts."""
-    if isinstance(plan, GridPlan):
-        return product(*(group.objects.tolist() for group in plan.groups))
-    return zip(*(axis.tolist() for axis in plan.objects), strict=True)
-
-
-def _rows(plan: GridPlan | PointPlan, start: int, count: int) -> Ints:
-    """Return the rows of the only chunk of each object from number ``start`` on, of shape ``(count, axes)``."""
-    numbers = np.arange(start, start + count, dtype=np.int64)
-    if isinstance(plan, PointPlan):
-        return numbers.reshape(-1, 1)
-    return np.stack(np.unravel_index(numbers, [len(group.objects) for group in plan.groups]), axis=1)
 
 
 __all__ = ["read_whole_files"]

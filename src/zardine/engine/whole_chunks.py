@@ -7,7 +7,7 @@ other object is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -20,13 +20,17 @@ from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
 from zardine.engine.read_ahead import window_bytes
 from zardine.indexing.block import BlockPlan
-from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan, ObjectPart
+from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan, ObjectPart, PointPlan
 from zardine.settings import thread_count
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
+from zardine.stores.base import Condition
 
-_MOST: Final = 64
-"""Objects that one call of the kernel writes, and so directories that are open for it, at most."""
+_MOST: Final = 1024
+"""Objects that one call of the kernel writes, at most."""
+
+_MOST_DIRECTORIES: Final = 64
+"""Directories that are open for it, at most."""
 
 _MOST_BYTES: Final = 2**28
 """Bytes of the elements of these, at most, where that is more than one object for each thread: calls can be stopped
@@ -35,8 +39,8 @@ between them only."""
 _DONE: Final = 1
 """What the kernel says of an object that was put into its file."""
 
-_Wanted = tuple[GridPart, str, bool]
-"""A part, its key, and whether nothing may be stored there."""
+_Wanted = tuple[GridPart | BlockPlan, str, Settled | None]
+"""A part, its key, and the version that is replaced, if no other one may be."""
 
 
 def put_whole_chunks(
@@ -50,7 +54,7 @@ def put_whole_chunks(
     ``settled`` are the versions that some objects must have still, by their keys.
     """
     layout = handle.layout
-    if layout.pipeline is None or not layout.fits_memory or not isinstance(plan, GridPlan):
+    if layout.pipeline is None or not layout.fits_memory or isinstance(plan, PointPlan):
         return plan.parts()
     shard = layout.uniform_shard
     if layout.sharding is not None and (shard is None or not shard.has_words or shard.index_memory > window_bytes()):
@@ -64,32 +68,58 @@ def _few_at_a_time(handle: ArrayHandle, count: int) -> bool:
     return count < threads or handle.layout.object_nbytes > window_bytes() // (2 * threads)
 
 
+def _most_at_once(handle: ArrayHandle, plan: GridPlan | BlockPlan) -> int:
+    """How many objects one call writes. Those that follow each other along the last axis lie in one directory."""
+    if isinstance(plan, BlockPlan):
+        return 1
+    in_one = len(plan.groups[-1].objects) if plan.groups else 1
+    most = min(_MOST, (_MOST_DIRECTORIES - 1) * in_one) if in_one > 1 else _MOST_DIRECTORIES
+    return min(most, max(thread_count(), _MOST_BYTES // max(1, handle.layout.object_nbytes)))
+
+
 def _others(
     handle: ArrayHandle,
-    plan: GridPlan,
+    plan: GridPlan | BlockPlan,
     values: npt.NDArray[Any],
     settled: dict[str, Settled],
 ) -> Iterator[ObjectPart]:
-    parts = plan.parts()
-    all_whole = handle.layout.sharding is None and plan.all_whole
-    most = min(_MOST, max(thread_count(), _MOST_BYTES // max(1, handle.layout.object_nbytes)))
+    most = _most_at_once(handle, plan)
+    if handle.layout.sharding is None and isinstance(plan, GridPlan) and plan.all_whole and not settled:
+        yield from _all(handle, plan, values, most)
+        return
+    parts: Iterator[GridPart | BlockPlan] = plan.parts()
     while batch := list(islice(parts, most)):
         wanted: list[_Wanted] = []
         for part in batch:
             key = handle.key(part.object)
-            there = settled.get(key)
-            is_new = there is not None and there.version is None
-            if (is_new or there is None) and (all_whole or _is_whole(handle, part, is_new=is_new)):
-                wanted.append((part, key, is_new))
+            known = settled.get(key)
+            if _is_whole(handle, part, known):
+                wanted.append((part, key, known))
             else:
                 yield part
-        yield from _put(handle, plan, wanted, values)
+        if wanted:
+            conditions = [None if known is None else Condition(known.version) for _, _, known in wanted]
+            taken = [part for part, _, _ in wanted]
+            puts = _put(handle, plan, kernel_parts(taken), [key for _, key, _ in wanted], conditions, values)
+            yield from [part for part, put in zip(taken, puts, strict=True) if put != _DONE]
 
 
-def _is_whole(handle: ArrayHandle, part: GridPart, *, is_new: bool) -> bool:
-    """Whether a part is all of its object. What lies beyond the array counts, unless nothing is stored there."""
+def _all(handle: ArrayHandle, plan: GridPlan, values: npt.NDArray[Any], most: int) -> Iterator[ObjectPart]:
+    """As :func:`_others`, of objects that are one chunk each, of each of which everything is new."""
+    coordinates = plan.object_coordinates()
+    for start in range(0, plan.object_count, most):
+        objects = list(islice(coordinates, most))
+        rows = plan.rows_of_objects(start, len(objects))
+        puts = _put(handle, plan, np.concatenate((rows, rows + 1), axis=1), handle.keys(objects), (), values)
+        for number, put in enumerate(puts):
+            if put != _DONE:
+                yield GridPart(plan, objects[number], tuple(rows[number].tolist()), tuple((rows[number] + 1).tolist()))
+
+
+def _is_whole(handle: ArrayHandle, part: GridPart | BlockPlan, known: Settled | None) -> bool:
+    """Whether a part is all of its object. What lies beyond the array counts, unless that is settled."""
     layout = handle.layout
-    beyond = handle.watched and not is_new
+    beyond = handle.watched and known is None
     if layout.uniform_shard is not None:
         count = layout.uniform_shard.count if beyond else layout.chunks_in_array(part.object)
         if part.count != count:
@@ -98,35 +128,37 @@ def _is_whole(handle: ArrayHandle, part: GridPart, *, is_new: bool) -> bool:
 
 
 def _put(
-    handle: ArrayHandle, plan: GridPlan, wanted: list[_Wanted], values: npt.NDArray[Any]
-) -> Collection[ObjectPart]:
-    """Write these objects, and return those of which that is still to be done."""
-    parts = [part for part, _, _ in wanted]
-    if not wanted:
-        return ()
+    handle: ArrayHandle,
+    plan: GridPlan | BlockPlan,
+    parts: Ints,
+    keys: Sequence[str],
+    conditions: Sequence[Condition | None],
+    values: npt.NDArray[Any],
+) -> bytes:
+    """Write some objects, as the kernel takes their ``parts``, and return what became of each."""
     layout, config = handle.layout, handle.config
     shard, form = layout.uniform_shard, None
     if shard is not None:
         ordered = config.chunk_order in ("f", "morton")
         form = kernel_form(shard, plan, chunk_ranks(shard.grid, shard.strides, config.chunk_order) if ordered else None)
-    keys, only_new = [key for _, key, _ in wanted], [is_new for _, _, is_new in wanted]
-    with handle.store.new_files(keys, only_new=only_new) as files:
+    with handle.store.new_files(keys, conditions=conditions) as files:
         if files is None:
-            return parts
+            return bytes(len(keys))
         if shard is not None:
             for key in keys:
                 INDEXES.drop(handle.cache_space, key)
+        puts: bytes
         puts, _ = layout.pipeline.encode_to_files(
             values,
-            kernel_parts(parts),
+            parts,
             plan.kernel_axes(),
             write_empty=handle.write_empty_chunks,
             threads=thread_count(),
             files=files,
             shard=form,
-            few_at_a_time=shard is not None and _few_at_a_time(handle, len(wanted)),
+            few_at_a_time=shard is not None and _few_at_a_time(handle, len(keys)),
         )
-    return [part for part, put in zip(parts, puts, strict=True) if put != _DONE]
+    return puts
 
 
 def kernel_parts(parts: Sequence[GridPart | BlockPlan]) -> Ints:

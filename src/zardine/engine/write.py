@@ -72,7 +72,7 @@ def write_plan(
 
     parts: Iterator[ObjectPart] = plan.parts()
     with nullcontext() if growing else Writing(handle, looked=bool(settled), beside=True):
-        if fields is None and (plan.object_count > 1 or (handle.layout.sharding is not None and plan.chunk_count > 1)):
+        if fields is None and (plan.object_count > 1 or settled or handle.layout.sharding is not None):
             parts = put_whole_chunks(handle, plan, values, settled)
         if fields is None and handle.store.gives_files:
             parts = change_files(handle, plan, parts, values, settled)

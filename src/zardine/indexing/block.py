@@ -99,6 +99,10 @@ class BlockPlan:
         """Whether all elements of the chunk are selected, and none of them lies beyond the array."""
         return np.array([self.counts == self.extents])
 
+    def is_whole(self) -> bool:
+        """Whether all elements of the chunk are selected, and none of them lies beyond the array."""
+        return self.counts == self.extents
+
     def chunk(self, i: int) -> tuple[int, ...]:
         """Grid coordinates of the chunk."""
         return self.place

@@ -34,7 +34,7 @@ class TwoGrids:
     storage: tuple[Axis, ...]
     chunks: tuple[Axis, ...]
     seen: tuple[_SeenPlans, ...] = field(default=(), compare=False, repr=False)
-    """For each axis, short plans made lately, since programs come back to the same blocks."""
+    """For each axis, plans of not too many chunks made lately, since programs come back to the same blocks."""
 
     def __post_init__(self) -> None:
         if not self.seen:
@@ -53,10 +53,12 @@ class TwoGrids:
 
 _MOST_SEEN = 4 * 2**20
 """Bytes of the plans that are remembered for one axis, about."""
-_SHORT = 16
+_SHORT = 4096
 """Chunks of a plan that is worth remembering."""
 _OF_A_PLAN = 4096
-"""Bytes that one takes, about: a dozen short arrays."""
+"""Bytes that one takes, about, beside those of its chunks: a dozen arrays ..."""
+_OF_A_CHUNK = 66
+"""... that have so many for each."""
 
 
 _SeenPlans: TypeAlias = "Cache[AxisSlice, tuple[AxisPlan, _AxisGroups]]"
@@ -109,6 +111,18 @@ class GridPlan:
     def parts(self) -> Iterator[GridPart]:
         """What lies in each object, objects in C order."""
         yield from self._parts([range(len(group.objects)) for group in self.groups])
+
+    def object_coordinates(self) -> Iterator[tuple[int, ...]]:
+        """Grid coordinates of all objects, in the order of :meth:`parts`."""
+        return product(*(group.objects.tolist() for group in self.groups))
+
+    def rows_of_objects(self, start: int, count: int) -> Ints:
+        """Where objects are one chunk each: of ``count`` parts, the first with this number, what :meth:`GridPart.rows`
+        gives; shape ``(count, axes)``."""
+        numbers = np.arange(start, start + count, dtype=np.int64)
+        if not self.groups:
+            return np.zeros((count, 0), np.int64)
+        return np.stack(np.unravel_index(numbers, [len(group.objects) for group in self.groups]), axis=1)
 
     def border_parts(self, storage: tuple[Axis, ...]) -> list[GridPart]:
         """Where it takes all that lies in the array of the last objects of an axis, and these reach beyond it.
@@ -269,6 +283,14 @@ class PointPlan:
         """None: points are not looked at for what they cover."""
         return []
 
+    def object_coordinates(self) -> Iterator[tuple[int, ...]]:
+        """Grid coordinates of all objects, in the order of :meth:`parts`."""
+        return zip(*(axis.tolist() for axis in self.objects), strict=True)
+
+    def rows_of_objects(self, start: int, count: int) -> Ints:
+        """As :meth:`GridPlan.rows_of_objects`; shape ``(count, 1)``."""
+        return np.arange(start, start + count, dtype=np.int64).reshape(-1, 1)
+
     def parts(self) -> Iterator[PointPart]:
         """What lies in each object."""
         for i in range(self.object_count):
@@ -415,7 +437,7 @@ def _plan_pair(grids: TwoGrids, number: int, selection: AxisSelection) -> tuple[
     plan = plan_axis(chunks, selection)
     pair = plan, _group_axis(plan, chunks, objects)
     if isinstance(selection, AxisSlice) and len(plan.chunks) <= _SHORT:
-        seen.put(selection, pair, _OF_A_PLAN)
+        seen.put(selection, pair, _OF_A_PLAN + _OF_A_CHUNK * len(plan.chunks))
     return pair
 
 

@@ -78,7 +78,9 @@ class ArrayMetadata:
     older: OlderForm | None = None
     """Where ``zarr_format`` is 2 or 1."""
     document: bytes | None = field(default=None, init=False)
-    """The stored bytes that this was parsed from; equal bytes have the same layout. Copies with changes have none."""
+    """The stored bytes that this was parsed from, if they are all that is stored. Copies with changes have none."""
+    first_document: bytes | None = field(default=None, init=False)
+    """The same of the first document, beside which there may be others; equal bytes have the same layout."""
 
     @property
     def node_type(self) -> str:
@@ -181,7 +183,7 @@ class ArrayMetadata:
 
     def with_shape(self, shape: tuple[int, ...]) -> ArrayMetadata:
         """Return the same array with another shape."""
-        return with_fields(self, shape=shape, document=None)
+        return with_fields(self, shape=shape, document=None, first_document=None)
 
     def with_attributes(self, attributes: Mapping[str, JSON]) -> ArrayMetadata:
         """Return the same array with other attributes."""

@@ -9,9 +9,11 @@ from typing import TypeAlias
 
 from zardine.buffers import BytesLike
 from zardine.errors import MetadataError, Problem
+from zardine.frozen import with_fields
 from zardine.json_document import JSON, Problems, find_non_numbers, load_object
 from zardine.metadata import v1, v2, v3
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, use_parser
+from zardine.metadata.seen_documents import recall_older, remember_older
 from zardine.settings import config
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
@@ -64,7 +66,24 @@ def parse_documents(name: str, documents: Mapping[str, BytesLike | None], subjec
     assert first is not None
     if name == v3.DOCUMENT_NAME:
         return v3.parse_node(first, subject)
+    if name == v2.ARRAY:
+        return _parse_array_of_v2(documents, subject)
     return _parse_older(name, documents, subject, Problems())
+
+
+def _parse_array_of_v2(documents: Mapping[str, BytesLike | None], subject: str) -> NodeMetadata:
+    """As :func:`parse_documents`; what was parsed lately is not parsed again, apart from attributes."""
+    document, attributes = bytes(documents[v2.ARRAY] or b""), documents.get(v2.ATTRIBUTES)
+    known = recall_older(v2.ARRAY, document)
+    if known is None:
+        node = _parse_older(v2.ARRAY, documents, subject, Problems())
+        return remember_older(node, v2.ARRAY, document) if isinstance(node, ArrayMetadata) else node
+    if attributes is None:
+        return known
+    try:
+        return with_fields(known, attributes=load_object(attributes, subject, only_attributes=True))
+    except MetadataError:
+        return _parse_older(v2.ARRAY, documents, subject, Problems())  # which says where it is
 
 
 def note_documents(name: str, documents: Mapping[str, BytesLike | None]) -> list[Problem]:

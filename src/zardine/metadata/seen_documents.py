@@ -69,9 +69,33 @@ def remember(node: N, document: bytes) -> N:
     return kept if packed is None else _mark(node, document)
 
 
+def recall_older(name: str, document: bytes) -> ArrayMetadata | None:
+    """Return the array that these bytes, called ``name``, were parsed to before, without attributes."""
+    known, _ = _seen.get(_key_of_older(name, document)) or (None, None)
+    return known if isinstance(known, ArrayMetadata) else None
+
+
+def remember_older(node: ArrayMetadata, name: str, document: bytes) -> ArrayMetadata:
+    """Keep what ``document``, called ``name``, was parsed to, unless it is long. Attributes lie in another document.
+
+    Gives ``node``, or what :func:`recall_older` gives from now on if it has no attributes.
+    """
+    object.__setattr__(node, "first_document", document)
+    if len(document) > _LONGEST:
+        return node
+    kept = with_fields(node, attributes=_NO_ATTRIBUTES)
+    _seen.put(_key_of_older(name, document), (kept, None), len(document) + _PARSED)
+    return node if node.attributes else kept
+
+
+def _key_of_older(name: str, document: bytes) -> bytes:
+    return b"%b\0%b" % (name.encode(), document)  # which is no JSON
+
+
 def _mark(node: N, document: bytes) -> N:
     if isinstance(node, ArrayMetadata):
         object.__setattr__(node, "document", document)
+        object.__setattr__(node, "first_document", document)
     return node
 
 

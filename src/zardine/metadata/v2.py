@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +54,7 @@ class FormOfV2(OlderForm):
         }
         if self.dimension_separator is not None:
             document["dimension_separator"] = self.dimension_separator
-        return {**document, **metadata.unknown}
+        return deepcopy({**document, **metadata.unknown})  # what was parsed is shared by all who open an equal one
 
 
 def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:

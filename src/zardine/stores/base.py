@@ -458,13 +458,13 @@ class Store(ABC):
         return None
 
     def new_files(
-        self, keys: Sequence[str], *, only_new: Sequence[bool] = (), changing: bool = False
+        self, keys: Sequence[str], *, conditions: Sequence[Condition | None] = (), changing: bool = False
     ) -> AbstractContextManager[NewFiles | None]:
         """A context in which files may be put in the place of the values of ``keys``, as :meth:`set` does it.
 
-        Gives where, for each of them, as the kernel takes it. ``only_new``: of each whether none may be replaced; any
-        may, without. With ``changing``, the values that are there are read and locked before, as :meth:`edit_file` does
-        it. ``None``: there are no files, or more is to be done than that.
+        Gives where, for each of them, as the kernel takes it. ``conditions``: those of each, if there are any. With
+        ``changing``, the values that are there are read and locked before, as :meth:`edit_file` does it. ``None``:
+        there are no files, or more is to be done than that.
         """
         return nullcontext(None)
 

@@ -31,6 +31,7 @@ from zardine.kernel import KERNEL
 
 if TYPE_CHECKING:
     from zardine._kernel import NewFiles
+    from zardine.stores.base import Condition
 
 START: Final = ".zardine-"
 _END: Final = ".tmp"
@@ -49,16 +50,19 @@ def edit_record_name(name: str) -> str:
     return f"{_EDIT}{name}{_END}"
 
 
-def open_new_files(base: int | tuple[bytes, bytes], keys: Sequence[str], only_new: Sequence[bool]) -> NewFiles | None:
+def open_new_files(
+    base: int | tuple[bytes, bytes], keys: Sequence[str], conditions: Sequence[Condition | None]
+) -> NewFiles | None:
     """Open, or make, where the kernel puts the files of ``keys`` below the directory ``base``.
 
     That is open, or named by its path and what its real path begins with. ``None`` where that fails, a key is none, or
-    a link is on the way. ``only_new``: of each whether none is replaced.
+    a link is on the way. ``conditions``: of each, if there are any.
     """
     assert KERNEL is not None
     number = int.from_bytes(os.urandom(8))
     try:
-        files: NewFiles | None = KERNEL.open_new_files(base, keys, only_new, NAMES, number)
+        versions = [None if each is None else each.version or "" for each in conditions]
+        files: NewFiles | None = KERNEL.open_new_files(base, keys, versions, NAMES, number)
     except (OSError, ValueError):  # the latter of a name that the system cannot have
         return None
     return files

@@ -529,13 +529,13 @@ class LocalStore(Store):
         return wait_for_writers(self._base.path_of(check_prefix(prefix)[:-1]))
 
     def new_files(
-        self, keys: Sequence[str], *, only_new: Sequence[bool] = (), changing: bool = False
+        self, keys: Sequence[str], *, conditions: Sequence[Condition | None] = (), changing: bool = False
     ) -> AbstractContextManager[NewFiles | None]:
         self._check_writable()
-        files = None if changing and self._sees_changes() else self._new_files(keys, only_new)
+        files = None if changing and self._sees_changes() else self._new_files(keys, conditions)
         return nullcontext() if files is None else files
 
-    def _new_files(self, keys: Sequence[str], only_new: Sequence[bool]) -> NewFiles | None:
+    def _new_files(self, keys: Sequence[str], conditions: Sequence[Condition | None]) -> NewFiles | None:
         """Where the files of ``keys`` go; ``None`` where to write one is more than that, or fails."""
         if KERNEL is None or type(self).set is not LocalStore.set or self._durable:  # who wants to see what is written
             return None
@@ -543,13 +543,13 @@ class LocalStore(Store):
             self._changes(key)
         named = self._base.named()
         if named is not None:
-            return open_new_files(named, keys, only_new)
+            return open_new_files(named, keys, conditions)
         try:
             base = self._base.open("")
         except (OSError, InvalidKeyError):  # which `set` puts into words, as all else that is wrong
             return None
         try:
-            return open_new_files(base, keys, only_new)
+            return open_new_files(base, keys, conditions)
         finally:
             os.close(base)
 
