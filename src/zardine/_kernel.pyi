@@ -284,13 +284,19 @@ class Pipeline:
         files: NewFiles,
         most: int,
         shard: tuple[int, bool, bool] | None = None,
-    ) -> list[tuple[int | None, tuple[int, int, int, int] | None, bytes, bytes] | None]:
+        document: tuple[bytes, str] | None = None,
+    ) -> tuple[
+        list[tuple[int | None, tuple[int, int, int, int] | None, bytes, bytes] | None],
+        tuple[int, tuple[int, int, int, int]] | None,
+    ]:
         """As :meth:`change_files`, for a box of elements of chunks of one shape; what it gives without the failures.
 
         The box begins at ``first`` and is as large as ``values``. ``grid`` as for :meth:`decode_box`. ``files`` are
         those of the objects that it touches, in C order. ``shard``: the number of rows of an index, whether it lies in
         front of the chunks, and whether a checksum is behind it; ``None`` where objects are chunks. A box of more than
-        2**20 chunks is refused.
+        2**20 chunks is refused. With ``document`` there is a file before those, which the caller has locked: it becomes
+        these bytes once all others are changed, if it is of this version. Gives its descriptor then, which is locked,
+        and what there is to say of it.
         """
 
 def block_of_elements(

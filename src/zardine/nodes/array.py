@@ -34,7 +34,7 @@ from zardine.engine.opened import opened_before, remember_opened
 from zardine.engine.read_block import read_block
 from zardine.engine.stored import data_version
 from zardine.engine.write import check_strategy, write_plan
-from zardine.engine.write_block import write_block
+from zardine.engine.write_block import append_block, write_block
 from zardine.engine.write_buffer import WriteBuffer
 from zardine.errors import (
     ChunkTooLargeError,
@@ -43,6 +43,7 @@ from zardine.errors import (
     ReadOnlyError,
     SelectionError,
     UnsupportedError,
+    ZardineError,
 )
 from zardine.hierarchy.consolidated import Consolidated
 from zardine.hierarchy.find import describe, document_key, load_array
@@ -62,6 +63,7 @@ from zardine.indexing.parse import (
 from zardine.indexing.plan import make_plan
 from zardine.indexing.selection import GridSelection, Selection, SelectionLike
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.seen_documents import remember
 from zardine.metadata.v2 import in_words_of_the_document
 from zardine.nodes.array_base import StoredFacts
 from zardine.nodes.assign import broadcast_values, cast_values, check_output
@@ -428,16 +430,23 @@ class Array(StoredFacts):
                 starts = [old[i] if i == axis % self.ndim else 0 for i in range(self.ndim)]
                 block = Block(tuple(starts), values.shape, None)
                 try:
-                    if exclusive and not (all(block.counts) and write_block(direct, block, values, growing=True)):
+                    is_stored, node, version = False, grown, None
+                    if exclusive and all(block.counts):
+                        document = stored.replacement(grown)
+                        is_stored, version = append_block(direct, block, values, document)
+                        if document is not None and version is not None:
+                            node = remember(grown, document[1])
+                    if exclusive and not is_stored:
                         write_plan(direct, plan_block(direct, block), values, growing=True)
-                    node, version = stored.replaced_by(grown)
+                    if version is None:
+                        node, version = stored.replaced_by(grown)
                 except ConditionFailedError:
                     if last:
                         raise
                     continue
                 except BaseException:
                     if exclusive:
-                        take_back(handle, self._handle)
+                        self._take_back(handle)
                     raise
                 if handle.buffer is not self._handle.buffer:
                     handle = replace(handle, buffer=self._handle.buffer)
@@ -456,6 +465,12 @@ class Array(StoredFacts):
                         raise
                 return grown.shape
         raise AssertionError("unreachable")
+
+    def _take_back(self, grown: ArrayHandle) -> None:
+        """Remove what was stored for a longer array, unless the document says already that it is so."""
+        with suppress(ZardineError):  # what cannot be told is left
+            if stored_node(self.store, self.path, self.metadata).metadata.shape == self.shape:
+                take_back(grown, self._handle)
 
     def update_attributes(self, new_attributes: Mapping[str, Any]) -> Array:
         """Set several attributes in one write; gives this array."""

@@ -468,6 +468,13 @@ class Store(ABC):
         """
         return nullcontext(None)
 
+    def _keep_locked(self, key: str, file: int) -> None:
+        """Let an open file, locked, that the kernel has put in the place of a key be part of the lock of that key.
+
+        For stores with :meth:`new_files`. This thread holds that lock; the file is closed when it lets go.
+        """
+        raise UnsupportedError(f"{self} has no files that are put in the place of others")
+
     @property
     def lock_is_exclusive(self) -> bool:
         """Whether :meth:`lock` excludes all writers of this store, those of other processes too."""

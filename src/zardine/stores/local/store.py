@@ -507,10 +507,6 @@ class LocalStore(Store):
         return self._locked(key)
 
     def _keep_locked(self, key: str, file: int) -> None:
-        """Let an open file, locked, that the kernel has put in the place of a key be part of the lock of that key.
-
-        This thread holds that; the file is closed when it lets go.
-        """
         _held[threading.get_ident(), self._base.path, key][1].take(file)
 
     @property
