@@ -37,6 +37,7 @@ from zardine.stores.base import (
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
+from zardine.stores.local.file_times import is_settled
 from zardine.stores.locks import DirectoryWriter, FileLock, is_locked, wait_for_writers
 from zardine.stores.open_files import (
     EditableFile,
@@ -364,9 +365,7 @@ class LocalStore(Store):
         except OSError:
             return "none"
         whole = status.st_mtime_ns % 10**9 == 0  # some file systems know no less
-        if abs(time.time_ns() - status.st_mtime_ns) < (_LONG_STEP_OF_TIMES if whole else _STEP_OF_TIMES):
-            return ""
-        return version_of(status)
+        return version_of(status) if is_settled(status, _LONG_STEP_OF_TIMES if whole else _STEP_OF_TIMES) else ""
 
     # writeable
 
