@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from zardine.buffers import BytesLike
+from zardine.contexts import sure_context
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
 from zardine.kernel import KERNEL
 from zardine.public_names import public
@@ -555,7 +556,7 @@ class LocalStore(Store):
             and kind.lock is LocalStore.lock
         )
 
-    @contextmanager
+    @sure_context
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
         check_file_key(key)
         self._check_writable()
@@ -678,7 +679,7 @@ class LocalStore(Store):
         finally:
             os.close(directory)
 
-    @contextmanager
+    @sure_context
     def _locked(self, key: str) -> Generator[None, None, None]:
         prefix, _, name = key.rpartition("/")
         made = False
