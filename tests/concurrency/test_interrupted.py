@@ -144,3 +144,14 @@ def test_an_archive_can_be_written_again(tmp_path: Path, monkeypatch: pytest.Mon
         if kept is None:
             break
     assert at > 50
+
+
+def test_no_file_is_closed_twice(tmp_path: Path) -> None:
+    """What is closed a second time may be another thread's."""
+    for at in count():
+        store = LocalStore(tmp_path / str(at))
+        kept = interrupted(partial(store.set, "a/b/c", b"1"), at)  # raises nothing else
+        store.set("a/b/c", b"2")
+        if kept is None:
+            break
+    assert at > 20
