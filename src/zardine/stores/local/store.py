@@ -682,12 +682,12 @@ class LocalStore(Store):
     @sure_context
     def _locked(self, key: str) -> Generator[None, None, None]:
         prefix, _, name = key.rpartition("/")
-        made = False
+        made = made_base = False
         try:
             try:
                 directory = self._base.open(prefix)
             except FileNotFoundError:
-                made = True
+                made, made_base = True, not os.path.isdir(self._base.path)
                 directory = self._base.open(prefix, create=True, durable=self._durable)
         except OSError as error:
             self._fail("lock", key, error)
@@ -706,6 +706,9 @@ class LocalStore(Store):
             os.close(directory)
             if made:
                 self._remove_empty(prefix)  # if nothing was put into it
+            if made_base:
+                with contextlib.suppress(OSError):
+                    os.rmdir(self._base.path)
 
     def _read_part(self, file: int, key: str, start: int, length: int) -> BytesLike:
         part = os.pread(file, min(length, _MOST), start)
