@@ -31,7 +31,18 @@ FLOORS = (
     ("chunk_grids", "chunk_keys", "data_types", "indexing", "metadata"),
     ("stores",),
     (
-        *("buffers", "cache", "errors", "frozen", "json_document", "kernel", "limits", "registry_table", "settings"),
+        *(
+            "buffers",
+            "cache",
+            "contexts",
+            "errors",
+            "frozen",
+            "json_document",
+            "kernel",
+            "limits",
+            "registry_table",
+            "settings",
+        ),
         *("public_names", "stand_in", "user_warnings"),
     ),
 )
@@ -215,7 +226,9 @@ def test_pure_folders_do_no_io_have_no_threads_and_know_no_stores(folder: str) -
 def test_stores_know_nothing_of_arrays() -> None:
     known = {
         f"zardine.{name}"
-        for name in ("buffers", "cache", "errors", "kernel", "limits", "public_names", "settings", "stores")
+        for name in (
+            *("buffers", "cache", "contexts", "errors", "kernel", "limits", "public_names", "settings", "stores"),
+        )
     }
     wrong = [
         f"{module} imports {name}"

@@ -30,6 +30,16 @@ from typing import Any, Self, final
 
 from typing_extensions import Buffer
 
+class SureExit:
+    """The base of a class whose ``__exit__`` does what its method ``_exit`` says: see :mod:`zardine.contexts`.
+
+    ``_exit`` takes the error that was raised in the context, or ``None``. What it raises is raised; where that is no
+    :class:`Exception` (``KeyboardInterrupt``), it is called once more before.
+    """
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Self: ...
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None: ...
+
 @final
 class StoredFiles:
     """Files that a call opens, each for the one job that names it, and closes: a few are open at a time.

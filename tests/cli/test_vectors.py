@@ -196,3 +196,13 @@ def test_a_dry_run_tells_what_would_be_done_and_changes_nothing(run: Any, store:
     seen: list[tuple[int, int]] = []
     vectors.repair(store, progress=lambda done, of: seen.append((done, of)))
     assert seen == [(0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("command", ["validate", "repair"])
+def test_problems_of_a_document_are_told_on_one_line(tmp_path: Path, run: Any, command: str) -> None:
+    vectors.write_points(tmp_path / "p.zv", np.random.default_rng(0).random((30, 3)), chunk_shape=1)
+    path = tmp_path / "p.zv/0/vertex_fragments/zarr.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "shape": "x", "codecs": []}))
+    told = run("vectors", command, tmp_path / "p.zv").stdout
+    assert 'is invalid: shape: expected an array of integers, found "x"; codecs: the list is empty' in told
+    assert "\\n" not in told

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from zardine.storage import CountingStore, LocalStore, MemoryStore
+from zardine.stores.local import file_times
 from zardine.stores.local import store as local_store
 
 
@@ -34,3 +35,38 @@ def test_times_may_be_whole_seconds(tmp_path: Path, age: int, whole: bool, settl
     now = os.stat(tmp_path).st_mtime_ns // 10**9 * 10**9
     os.utime(tmp_path, ns=(now, now - age * 10**9 + (not whole)))
     assert bool(LocalStore(tmp_path).version_of_names("")) == settled
+
+
+@pytest.mark.parametrize("minutes", [-7, 0, 7])
+def test_the_clock_of_a_file_server_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: int) -> None:
+    monkeypatch.setattr(file_times, "_latest", {})
+    monkeypatch.setattr(file_times, "_has_our_clock", lambda device: False)
+    ours, passed = file_times.time.time_ns, [1000.0]
+    monkeypatch.setattr(file_times.time, "time_ns", lambda: ours() + minutes * 60 * 10**9)
+    monkeypatch.setattr(file_times.time, "monotonic", lambda: passed[0])
+    (tmp_path / "other").mkdir()
+    store = LocalStore(tmp_path)
+    assert store.version_of_names("") == ""  # who knows when that was, by its clock
+    passed[0] += 0.04
+    assert store.version_of_names("") == ""
+    passed[0] += 0.02
+    version = store.version_of_names("")
+    assert version
+    status = os.stat(tmp_path / "other")
+    os.utime(tmp_path / "other", ns=(status.st_atime_ns, status.st_ctime_ns + 4 * 10**18))  # in 2150
+    assert store.version_of_names("other/") == ""
+    assert store.version_of_names("") == version
+
+
+def test_disks_of_this_machine_have_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_times.os, "major", lambda device: 0)
+    monkeypatch.setattr(file_times.os, "minor", lambda device: 10**6)  # a mount that nobody knows
+    assert not file_times._has_our_clock(1)
+    monkeypatch.undo()
+    mounts = Path("/proc/self/mountinfo")
+    if mounts.exists():
+        lines = [line.split() for line in mounts.read_text(errors="replace").splitlines()]
+        kinds = {line[4]: line[line.index("-") + 1] for line in lines}
+        for place in {"/", "/dev/shm"} & kinds.keys():
+            if kinds[place] in ("ext4", "xfs", "overlay", "tmpfs"):
+                assert file_times._has_our_clock(os.stat(place).st_dev)

@@ -91,3 +91,15 @@ def test_an_empty_directory_in_the_way_goes(tmp_path: Path) -> None:
         (tmp_path / "k").mkdir()
         store.set("k", b"1")
     assert (tmp_path / "k").read_bytes() == b"1"
+
+
+def test_a_base_that_is_made_for_a_lock_stays_only_with_what_is_put_there(tmp_path: Path) -> None:
+    for name, makes in (("new", ()), ("with", ("a/other",)), ("empty", ())):
+        if name == "empty":
+            (tmp_path / name).mkdir()
+        store = LocalStore(tmp_path / name)
+        with store.lock("a/b/k"):
+            for key in makes:
+                store.set(key, b"1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "with"]
+    assert list(LocalStore(tmp_path / "with").list_prefix("")) == ["a/other"]

@@ -17,7 +17,9 @@ from test_golden import CASES, DATA, OLD_CASES
 
 import zardine
 from effort import some
-from zardine.errors import NodeNotFoundError
+from zardine.errors import NodeNotFoundError, StoreError
+from zardine.storage import LocalStore
+from zardine.stores.open_files import OpenFile
 
 OVERLAPPING = "hand-made/layout/overlapping-ranges"
 
@@ -263,3 +265,54 @@ def test_what_is_not_listed_in_the_place_of_a_chunk(tmp_path: Path, what: str, k
         report = zardine.verify(str(place))
         assert [(fault.key, fault.kind) for fault in report.faults] == [("a/c/1/1" if place == root else "c/1/1", kind)]
     assert [fault.kind for fault in zardine.repair(str(root)).left] == [kind]
+
+
+class Vanishing(LocalStore):
+    """A store of which a node is erased by another program when it was listed."""
+
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
+        found = super().list_dir(prefix)
+        for document in ("zarr.json", ".zarray", ".zgroup"):
+            if prefix == "gone/":
+                super().erase(prefix + document)
+        return found
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_a_node_that_is_erased_meanwhile_is_no_fault(tmp_path: Path, kind: str, zarr_format: Any) -> None:
+    group = zardine.create_group(str(tmp_path), zarr_format=zarr_format)
+    if kind == "array":
+        group.create_array("gone", shape=4, dtype="i4")
+    else:
+        group.create_group("gone")
+    report = zardine.verify(Vanishing(tmp_path))
+    assert (report.faults, report.nodes) == ((), 1)
+
+
+class Unreadable(LocalStore):
+    """A store of which a document may not be read."""
+
+    def open_file(self, key: str) -> OpenFile | None:
+        if key == "a/zarr.json":
+            raise StoreError("permission denied")
+        return super().open_file(key)
+
+
+@pytest.mark.parametrize("document", [b"{", b"[]", None])
+def test_chunks_of_a_document_that_tells_nothing_are_not_stray(tmp_path: Path, document: bytes | None) -> None:
+    group = zardine.create_group(str(tmp_path))
+    make(str(tmp_path / "a"))
+    group.create_array("b/d", shape=4, dtype="i4")[...] = 1
+    (tmp_path / "b").rename(tmp_path / "a/b")  # perhaps it was a group
+    (tmp_path / "e").mkdir()
+    for place in ("e/file", "a/b/file"):
+        (tmp_path / place).write_bytes(b"")
+    if document is not None:
+        (tmp_path / "a/zarr.json").write_bytes(document)
+    found = zardine.verify((LocalStore if document else Unreadable)(tmp_path)).faults
+    assert {(fault.kind, fault.key) for fault in found} == {
+        ("document" if document else "store", "a/zarr.json"),
+        ("stray", "a/b/file"),
+        ("stray", "e/file"),
+    }

@@ -85,3 +85,14 @@ for use in (put, lambda: mapped((2**19,), "float64").fill(1)):
     told = f"{errno.ENOSPC} a temporary file in {tmp_path} failed: {os.strerror(errno.ENOSPC)}; TMPDIR names"
     assert done.returncode == 0, done
     assert [line.startswith(told) for line in done.stdout.splitlines()] == [True, True], done.stdout
+
+
+def test_a_new_store_that_could_not_be_written_leaves_no_folder(space: Space) -> None:
+    points, target = np.random.default_rng(0).random((5000, 3)), space.folder / "p.zv"
+    space.leave(2**14)
+    with pytest.raises(StoreError):
+        vectors.write_points(target, points, chunk_shape=1)
+    space.free()
+    assert not target.exists()
+    vectors.write_points(target, points, chunk_shape=1)
+    assert vectors.validate(target)

@@ -4,6 +4,7 @@ mod arguments;
 mod block;
 mod buffers;
 mod byte_arrays;
+mod contexts;
 mod counting;
 mod elements;
 mod files;
@@ -45,6 +46,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline_class::PyPipeline>()?;
     module.add_class::<arguments::PyStoredFiles>()?;
     module.add_class::<elements::PyHeldCells>()?;
+    module.add_class::<contexts::PySureExit>()?;
     module.add_class::<files::PyKnownFile>()?;
     module.add_class::<files::PyNewFiles>()?;
     module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -39,6 +40,8 @@ from zardine.nodes.group import Group, create_group
 from zardine.nodes.older_arguments import refuse_chunk_store, warn_of_ignored
 from zardine.nodes.options import OpenArrayOptions, OpenGroupOptions, OpenLikeOptions, OpenOptions
 from zardine.stores.base import Store
+from zardine.stores.local.alike import name_meant
+from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import Mode, StoreLike
 
 
@@ -126,8 +129,8 @@ def open_array(
         return _opened(Array(found, inner, metadata, settings), seen, when)
     except ArrayNotFoundError as error:
         if mode in (None, "a") and not found.read_only:
-            raise ArrayNotFoundError(f"{error}; give shape and dtype to create one") from None
-        raise
+            raise ArrayNotFoundError(f"{error}{_alike(found, inner)}; give shape and dtype to create one") from None
+        raise ArrayNotFoundError(f"{error}{_alike(found, inner)}") from None
 
 
 def open_group(
@@ -188,9 +191,9 @@ def _open_found_group(
 ) -> Group:
     try:
         metadata = as_group(node, found, inner, zarr_format, seen=seen)
-    except GroupNotFoundError:
+    except GroupNotFoundError as error:
         if mode not in (None, "a") or found.read_only:
-            raise
+            raise GroupNotFoundError(f"{error}{_alike(found, inner)}") from None
         return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)
     _warn_of_two(found, inner, metadata, zarr_format, seen)
     if use_consolidated and metadata.consolidated_metadata is None:
@@ -201,6 +204,15 @@ def _open_found_group(
     if use_consolidated is False:
         metadata = metadata.with_consolidated(None)
     return Group(found, inner, metadata)
+
+
+def _alike(store: Store, path: str) -> str:
+    """Return which name may be meant where nothing is; empty if none is like it."""
+    if type(store) is not LocalStore:
+        return ""
+    place = os.path.join(store.root, path)
+    meant = None if os.path.exists(place) else name_meant(place)
+    return f"; did you mean {meant!r}?" if meant else ""
 
 
 def open_consolidated(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from zardine.cli.errors import arguments
@@ -85,9 +84,10 @@ _OF_WEB: Final = (
 
 def _alike(path: str) -> str:
     """Return which name beside a mistyped one may be meant; empty if none is like it."""
-    folder, name = os.path.split(path.rstrip("/"))
-    meant = get_close_matches(name, _names(folder or "."), n=1)
-    return f"; did you mean {os.path.join(folder, meant[0])!r}?" if meant else ""
+    from zardine.stores.local.alike import name_meant
+
+    meant = name_meant(path)
+    return f"; did you mean {meant!r}?" if meant else ""
 
 
 def _around(path: str) -> str:
@@ -98,13 +98,6 @@ def _around(path: str) -> str:
             return f"; it is a part of what is stored at {above!r}"
         above = os.path.dirname(above)
     return ""
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def _is_node(folder: str) -> bool:

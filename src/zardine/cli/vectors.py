@@ -305,7 +305,9 @@ def _convert(
 
 
 def _line(place: str, message: str) -> str:
-    return f"{place}: {message}" if place else message
+    from zardine.tools.report import one_line
+
+    return f"{place}: {one_line(message)}" if place else one_line(message)
 
 
 def vectors_rows(facts: Mapping[str, Any]) -> list[Row]:

@@ -32,13 +32,13 @@ from dataclasses import replace
 from itertools import count
 from math import inf
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from zardine.codecs.base import ArrayArrayCodec, Codec
 from zardine.codecs.bytes_codec import BytesCodec
 from zardine.codecs.sharding_indexed import ShardingCodec
 from zardine.codecs.transpose import TransposeCodec
+from zardine.contexts import SureExit
 from zardine.engine.documents import read_document
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.workers import in_background
@@ -290,7 +290,7 @@ class _Look:
             self.finish()
 
 
-class Writing:
+class Writing(SureExit):
     """A context in which chunks of an array may be written: the document is looked at before, and after.
 
     Raises as :func:`check_fresh`. The store knows of it meanwhile, if it can, so that nobody changes the layout. With
@@ -326,9 +326,7 @@ class Writing:
             self._writer.__exit__(None, None, None)
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _exit(self, error: BaseException | None) -> None:
         handle = self._handle
         if not handle.watched:
             return

@@ -21,9 +21,9 @@ import os
 import stat
 import threading
 from collections.abc import Hashable
-from types import TracebackType
 from typing import Final, Self
 
+from zardine.contexts import SureExit
 from zardine.stores.late_closing import close_late
 from zardine.stores.open_files import owners
 
@@ -56,35 +56,46 @@ _entries: dict[Hashable, _Entry] = {}
 _guard = threading.Lock()
 
 
-class KeyedLock:
+class KeyedLock(SureExit):
     """``with KeyedLock(name):`` excludes other threads that name the same; one thread may nest it."""
 
-    __slots__ = ("_entry", "_name")
+    __slots__ = ("_counts", "_entry", "_holds", "_name")
 
     def __init__(self, name: Hashable) -> None:
         self._name = name
+        self._counts = self._holds = False
 
     def __enter__(self) -> Self:
         with _guard:
             entry = _entries.get(self._name)
             if entry is None:
                 entry = _entries[self._name] = _Entry()
+            self._entry = entry
             entry.users += 1
-        self._entry = entry
+            self._counts = True
         try:
             entry.lock.acquire()
+            self._holds = True
+            entry.depth += 1
         except BaseException:
-            self._leave()
+            if not self._holds:
+                with contextlib.suppress(RuntimeError):  # it is ours already where Ctrl-C came right after
+                    entry.lock.release()
+            self.__exit__(None, None, None)
             raise
-        entry.depth += 1
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._entry.depth -= 1
-        self._entry.lock.release()
-        self._leave()
+    def _exit(self, error: BaseException | None) -> None:
+        if self._holds:
+            self._holds = False
+            self._entry.depth -= 1
+            self._entry.lock.release()
+        if self._counts:
+            with _guard:
+                self._counts = False
+                self._entry.users -= 1
+                if self._entry.users == 0 and _entries.get(self._name) is self._entry:
+                    del _entries[self._name]
 
     def is_held_by_others(self) -> bool:
         """Whether another thread holds it now."""
@@ -95,12 +106,6 @@ class KeyedLock:
             return True
         entry.lock.release()
         return False
-
-    def _leave(self) -> None:
-        with _guard:
-            self._entry.users -= 1
-            if self._entry.users == 0 and _entries.get(self._name) is self._entry:
-                del _entries[self._name]
 
 
 def _drop_locks() -> None:
@@ -152,13 +157,11 @@ class FileLock(KeyedLock):
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._entry.depth == 1:
+    def _exit(self, error: BaseException | None) -> None:
+        if self._holds and self._entry.depth == 1:
             while self._entry.files:
                 self._unlock()
-        super().__exit__(kind, error, trace)
+        super()._exit(error)
 
     def moves_to(self, file: int, *, stays: bool = False) -> None:
         """Say that the open ``file`` is about to take the name: an enclosing lock then holds it as well.
@@ -290,7 +293,7 @@ _exclusive: dict[int, bool] = {}
 """Devices, and whether their directories can be locked by one alone."""
 
 
-class DirectoryWriter:
+class DirectoryWriter(SureExit):
     """``with DirectoryWriter(path) as known:`` says that this thread writes below the directory ``path``.
 
     ``known`` is false where that cannot be said: there is no such directory, or it cannot be locked.
@@ -329,18 +332,18 @@ class DirectoryWriter:
                 raise
             self._leave()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _exit(self, error: BaseException | None) -> None:
         if self._file >= 0:
             self._leave()
 
     def _leave(self) -> None:
-        file, self._file = self._file, -1
+        file = self._file
         if file not in _held:
+            self._file = -1
             return  # in a child that was forked inside the context: it is closed already
         with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
             fcntl.flock(file, fcntl.LOCK_UN)
+        self._file = -1
         del _held[file]
         os.close(file)
 

@@ -8,11 +8,11 @@ import threading
 from collections import UserDict
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet, WeakValueDictionary
 
 from zardine.buffers import BytesLike
+from zardine.contexts import SureExit
 from zardine.errors import ConditionFailedError, StoreError
 from zardine.public_names import public
 from zardine.stores.base import (
@@ -42,7 +42,8 @@ class _Writers:
     """Threads of this process that write below prefixes of one store."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._inside: dict[_Writer, None] = {}
         self._waiting = 0
 
@@ -53,7 +54,7 @@ class _Writers:
     def wait(self, prefix: str) -> bool:
         """Wait for the other threads that are in the context now. False if this thread is in it, too."""
         here = threading.get_ident()
-        with self._changed:
+        with self._lock:
             self._waiting += 1  # first, so that everyone who leaves from now on says so
             try:
                 inside = [each for each in tuple(self._inside) if each.prefix == prefix]
@@ -64,7 +65,7 @@ class _Writers:
         return len(others) == len(inside)
 
 
-class _Writer:
+class _Writer(SureExit):
     __slots__ = ("_writers", "prefix", "thread")
 
     def __init__(self, writers: _Writers, prefix: str) -> None:
@@ -76,13 +77,11 @@ class _Writer:
         self._writers._inside[self] = None
         return True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _exit(self, error: BaseException | None) -> None:
         writers = self._writers
         writers._inside.pop(self, None)  # it is gone where a child was forked inside
         if writers._waiting:
-            with writers._changed:
+            with writers._lock:
                 writers._changed.notify_all()
 
 

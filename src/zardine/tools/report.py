@@ -38,7 +38,7 @@ class Fault:
             words.append(f"chunk {self.chunk}")
         if self.byte_range is not None:
             words.append(f"bytes {self.byte_range[0]} to {self.byte_range[0] + self.byte_range[1]}")
-        return f"{', '.join(words)}: {self.kind}: {self.message}"
+        return f"{', '.join(words)}: {self.kind}: {one_line(self.message)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it in the lists of a report, which say how severe it is."""
@@ -49,6 +49,12 @@ class Fault:
         """Return what :meth:`to_dict` wrote, also where that has been JSON since."""
         places = {name: tuple(document[name]) for name in ("chunk", "byte_range") if document[name] is not None}
         return cls(**{**document, **places}, severity=severity)
+
+
+def one_line(message: str) -> str:
+    """Return a message whose problems are listed, a line for each, as one line."""
+    head, *problems = message.split("\n  - ")
+    return f"{head}: {'; '.join(problems)}" if problems else message
 
 
 class Outcome:
@@ -134,4 +140,4 @@ def sort_faults(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     return tuple(sorted(faults, key=lambda each: (each.place, each.key or "", each.chunk or ())))
 
 
-__all__ = ["Fault", "Flaw", "Outcome", "Repairs", "Report", "Severity", "action", "note", "sort_faults"]
+__all__ = ["Fault", "Flaw", "Outcome", "Repairs", "Report", "Severity", "action", "note", "one_line", "sort_faults"]

@@ -164,8 +164,8 @@ class BaseDirectory:
                     if error.errno in (errno.ELOOP, errno.ENOTDIR):
                         return  # a link, or a file, made meanwhile: the caller's next attempt judges it
                     raise
-                os.close(directory)
-                directory = below
+                above, directory = directory, below  # first, so that Ctrl-C lets none be closed twice
+                os.close(above)
         finally:
             os.close(directory)
 

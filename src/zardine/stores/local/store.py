@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from zardine.buffers import BytesLike
+from zardine.contexts import sure_context
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
 from zardine.kernel import KERNEL
 from zardine.public_names import public
@@ -38,6 +39,7 @@ from zardine.stores.late_closing import made_room
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
+from zardine.stores.local.file_times import is_settled
 from zardine.stores.locks import DirectoryWriter, FileLock, is_locked, wait_for_writers
 from zardine.stores.open_files import (
     EditableFile,
@@ -364,9 +366,7 @@ class LocalStore(Store):
         except OSError:
             return "none"
         whole = status.st_mtime_ns % 10**9 == 0  # some file systems know no less
-        if abs(time.time_ns() - status.st_mtime_ns) < (_LONG_STEP_OF_TIMES if whole else _STEP_OF_TIMES):
-            return ""
-        return version_of(status)
+        return version_of(status) if is_settled(status, _LONG_STEP_OF_TIMES if whole else _STEP_OF_TIMES) else ""
 
     # writeable
 
@@ -559,7 +559,7 @@ class LocalStore(Store):
             and kind.lock is LocalStore.lock
         )
 
-    @contextmanager
+    @sure_context
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
         check_file_key(key)
         self._check_writable()
@@ -682,15 +682,15 @@ class LocalStore(Store):
         finally:
             os.close(directory)
 
-    @contextmanager
+    @sure_context
     def _locked(self, key: str) -> Generator[None, None, None]:
         prefix, _, name = key.rpartition("/")
-        made = False
+        made = made_base = False
         try:
             try:
                 directory = self._base.open(prefix)
             except FileNotFoundError:
-                made = True
+                made, made_base = True, not os.path.isdir(self._base.path)
                 directory = self._base.open(prefix, create=True, durable=self._durable)
         except OSError as error:
             self._fail("lock", key, error)
@@ -709,6 +709,9 @@ class LocalStore(Store):
             os.close(directory)
             if made:
                 self._remove_empty(prefix)  # if nothing was put into it
+            if made_base:
+                with contextlib.suppress(OSError):
+                    os.rmdir(self._base.path)
 
     def _read_part(self, file: int, key: str, start: int, length: int) -> BytesLike:
         part = os.pread(file, min(length, _MOST), start)

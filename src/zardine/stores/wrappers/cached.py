@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
 
 from zardine.buffers import BytesLike
+from zardine.contexts import sure_context
 from zardine.public_names import public
 from zardine.stores.base import (
     WHOLE,
@@ -132,7 +132,7 @@ class CachedStore(WrapperStore):
         finally:
             self._entries.drop(key)
 
-    @contextmanager
+    @sure_context
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
         self._entries.drop(key)
         try:

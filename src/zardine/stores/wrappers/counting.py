@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from zardine.buffers import BytesLike
+from zardine.contexts import sure_context
 from zardine.public_names import public
 from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, FilePart, Reading, Store, Version, flat_bytes
 from zardine.stores.object_meter import RequestMeter
@@ -92,7 +92,7 @@ class CountingStore(WrapperStore):
         """Never: what is read from an open file could not be counted."""
         return False
 
-    @contextmanager
+    @sure_context
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
         with super().edit_file(key) as file:
             if file is None:

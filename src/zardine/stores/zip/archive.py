@@ -372,7 +372,11 @@ class ZipArchive:
     def _stop_writing(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            writer.close()
+            try:
+                writer.close()
+            except BaseException:  # Ctrl-C, which may come before it has begun
+                writer.close()
+                raise
 
     def _stop_writing_if_unchanged(self) -> None:
         if self._writer is not None and not self._writer.changed:

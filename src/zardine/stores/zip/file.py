@@ -88,8 +88,9 @@ class FileBytes:
         return identity_of(os.fstat(self._fd)) == self.identity
 
     def __del__(self, _close: Callable[[int], None] = os.close) -> None:
-        fd, self._fd = self._fd, -1
+        fd = getattr(self, "_fd", -1)  # there is none where it could not be opened
         if fd >= 0:
+            self._fd = -1
             _close(fd)
 
 

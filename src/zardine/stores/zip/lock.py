@@ -77,11 +77,16 @@ def new_file(path: str) -> tuple[int, str]:
 
 
 def unlock(file: int) -> None:
-    """Let others write, and close the file: to close it would not be enough if a forked process has a copy."""
+    """Let others write, and close the file."""
+    release(file)
+    os.close(file)
+
+
+def release(file: int) -> None:
+    """Let others write: to close the file would not be enough if a forked process has a copy."""
     if fcntl is not None:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_UN)
-    os.close(file)
 
 
 @contextmanager
@@ -107,18 +112,29 @@ def _is_at(file: int, path: str) -> bool:
 def _made(path: str) -> int | None:
     """The file at ``path``, new and locked from the first moment that others can see it; ``None`` if one is there."""
     file, name = new_file(path)
+    is_made = False
     try:
-        os.link(name, path)
-    except OSError as error:
-        unlock(file)
-        if isinstance(error, FileExistsError):
+        try:
+            os.link(name, path)
+            is_made = True
+        except FileExistsError:
             return None
-        if error.errno not in _NO_LINKS:
-            raise
-        return _made_unlocked(path)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return _made_unlocked(path)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+    except BaseException:
+        with contextlib.suppress(OSError):  # Ctrl-C: an empty file would be no archive
+            if _is_at(file, path):
+                os.unlink(path)
+        is_made = False
+        raise
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
+        if not is_made:
+            unlock(file)
     return file
 
 
@@ -200,4 +216,4 @@ def _is_left(path: str) -> bool:
         os.close(file)
 
 
-__all__ = ["HeldError", "leftovers", "new_file", "no_writer", "open_locked", "remove_leftovers", "unlock"]
+__all__ = ["HeldError", "leftovers", "new_file", "no_writer", "open_locked", "release", "remove_leftovers"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from zardine.buffers import BytesLike
 from zardine.stores.zip.directory import ZipDirectory
 from zardine.stores.zip.file import identity_of
-from zardine.stores.zip.lock import open_locked, unlock
+from zardine.stores.zip.lock import open_locked, release
 from zardine.stores.zip.records import directory_bytes, entry
 
 
@@ -25,9 +25,17 @@ class ZipWriter:
     def __init__(self, path: str, file: int | None = None) -> None:
         self.path = path
         self.file = open_locked(path) if file is None else file
-        status = os.fstat(self.file)
-        self.inode = status.st_dev, status.st_ino
+        self.inode = -1, -1
         """Device and inode of the file."""
+        try:
+            status = os.fstat(self.file)
+            self.inode = status.st_dev, status.st_ino
+        except BaseException:  # Ctrl-C, too: nobody could write to the archive as long as this process lives
+            with contextlib.suppress(OSError):
+                status = os.fstat(self.file)
+                self.inode = status.st_dev, status.st_ino
+            self.close()
+            raise
         self.end = status.st_size
         """Where the next thing is written: behind what a writer that was killed has left."""
         self.changed = False
@@ -68,8 +76,13 @@ class ZipWriter:
             if not os.fstat(self.file).st_size and self.is_current():
                 with contextlib.suppress(OSError):
                     os.unlink(self.path)
-            unlock(self.file)
-            self.file = -1
+            release(self.file)
+            file, self.file = self.file, -1
+            os.close(file)
+
+    def __del__(self) -> None:
+        if hasattr(self, "inode"):
+            self.close()
 
     def forget(self) -> None:
         """In a forked process: close its copy, which leaves the lock to the process that has it."""

@@ -68,9 +68,9 @@ def scan(store: Store, path: str, *, collect: Collect | None = None) -> Scan:
     With ``collect`` that is given the stored objects, which may be millions, and ``objects`` stays empty.
     """
     found = Scan()
-    waiting = [path]
+    waiting = [(path, False)]  # and whether it may lie in an array, since a document above tells nothing
     while waiting:
-        here = waiting.pop()
+        here, is_unsure = waiting.pop()
         prefix = f"{here}/" if here else ""
         keys, prefixes = store.list_dir(prefix)
         names = {key[len(prefix) :] for key in keys}
@@ -90,7 +90,8 @@ def scan(store: Store, path: str, *, collect: Collect | None = None) -> Scan:
         if UNFINISHED in names:
             message = f"a {unfinished_work(store, here)} was interrupted: the same call again finishes it"
             found.notes.append(note(f"/{here}", prefix + UNFINISHED, kind="unfinished", message=message))
-        for name in sorted(names - documents.names - {UNFINISHED}):
+        is_unsure = documents.is_broken or (is_unsure and not documents.names)
+        for name in sorted(names - documents.names - {UNFINISHED}) if not is_unsure else ():
             found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))
         for each in reversed(prefixes):
             name = each[len(prefix) : -1]
@@ -98,7 +99,7 @@ def scan(store: Store, path: str, *, collect: Collect | None = None) -> Scan:
                 for key in store.list_prefix(each):
                     found.notes += _reserved(here, key, key[len(prefix) :])
             else:
-                waiting.append(each[:-1])
+                waiting.append((each[:-1], is_unsure))
     found.nodes = {path: nodes for path, nodes in sorted(found.nodes.items()) if nodes}
     found.faults += check_left_out(store, path, found.nodes)
     return found
@@ -141,11 +142,13 @@ class _Documents:
         kind = _kind(store, key, name, version)
         if kind is None and version == 1:
             return None  # a key called "meta" makes no array
-        self.is_array |= kind == "array"
         mine = document_names(version, kind or "group")
         self.names |= names & {*mine}
         try:
             documents = {each: get_document(store, join_path(path, each)) if each in names else None for each in mine}
+            if documents[name] is None:
+                return None  # erased since it was listed
+            self.is_array |= kind == "array"
             node = parse_documents(name, documents, "")
             if isinstance(node, ArrayMetadata):
                 layout = prepare_layout(node, "")
@@ -166,6 +169,7 @@ class _Documents:
             found.faults += [Fault(f"/{path}", key, kind=kind, message=text) for text in texts]
         except (StoreError, ChunkTooLargeError) as error:
             self.is_broken = True
+            self.is_array |= kind == "array"
             kind = "store" if isinstance(error, StoreError) else "document"
             found.faults.append(Fault(f"/{path}", key, kind=kind, message=str(error)))
         return None

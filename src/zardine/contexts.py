@@ -1,0 +1,80 @@
+"""Contexts of ``with`` that are left for sure, whenever Ctrl-C is pressed.
+
+Python may raise ``KeyboardInterrupt`` when an ``__exit__`` begins that is written in Python: before it has done
+anything. A lock that is not let go then stays for as long as the process lives, and all who wait for it hang.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
+from functools import wraps
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from zardine.kernel import KERNEL
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+if KERNEL is not None and not TYPE_CHECKING:
+    SureExit = KERNEL.SureExit
+else:
+
+    class SureExit:
+        """The base of a class whose ``__exit__`` does what its method ``_exit`` says, which may be called again."""
+
+        __slots__ = ()
+
+        def __exit__(
+            self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        ) -> None:
+            try:
+                self._exit(error)
+            except Exception:
+                raise
+            except BaseException:
+                self._exit(error)
+                raise
+
+        def _exit(self, error: BaseException | None) -> None:
+            """Leave the context, in which ``error`` was raised; where that was begun before, finish it."""
+
+
+class _SureContext(SureExit, Generic[_T]):
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Generator[_T, None, None]) -> None:
+        self._steps = steps
+
+    def __enter__(self) -> _T:
+        try:
+            return next(self._steps)
+        except BaseException:
+            self._steps.close()
+            raise
+
+    def _exit(self, error: BaseException | None) -> None:
+        if error is None:
+            next(self._steps, None)
+            return
+        try:
+            self._steps.throw(error)
+        except BaseException as raised:
+            if raised is not error:
+                raise
+
+
+def sure_context(
+    function: Callable[_P, Generator[_T, None, None]],
+) -> Callable[_P, AbstractContextManager[_T, None]]:
+    """Make a context of a generator as :func:`contextlib.contextmanager` does, which keeps no error to itself."""
+
+    @wraps(function)
+    def make(*args: _P.args, **kwargs: _P.kwargs) -> Any:
+        return _SureContext(function(*args, **kwargs))
+
+    return make
+
+
+__all__ = ["SureExit", "sure_context"]

@@ -1,0 +1,54 @@
+"""What the clock of a file system says, which may be that of a file server and differ from ours by minutes.
+
+File systems of this machine take times from its clock. Of others (NFS, SMB, FUSE, shared folders) only times that they
+gave themselves count, and those that passed here since they were seen.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Final
+
+_OF_THIS_MACHINE: Final = {"btrfs", "overlay", "ramfs", "tmpfs", "zfs"}
+"""Kinds without a disk of their own, as the system calls them, of which the times are those of our clock."""
+
+_latest: dict[int, tuple[int, float] | None] = {}
+"""For each device a time that it gave, and the moment at which it was seen; ``None``: its clock is ours."""
+
+
+def is_settled(status: os.stat_result, within: int) -> bool:
+    """Whether a directory gets another time than it has, by ``within`` nanoseconds, if names come or go from now on.
+
+    ``False`` also where nobody knows yet: of a file server, until it is asked again that long after.
+    """
+    device = status.st_dev
+    if device not in _latest:
+        _latest[device] = None if _has_our_clock(device) else (status.st_ctime_ns, time.monotonic())
+    known = _latest[device]
+    if known is None:
+        return abs(time.time_ns() - status.st_mtime_ns) >= within
+    now = known[0] + int((time.monotonic() - known[1]) * 1e9)
+    if status.st_ctime_ns > now:  # which programs cannot set, as they can that of the last change
+        now = status.st_ctime_ns
+        _latest[device] = now, time.monotonic()
+    return now - status.st_mtime_ns >= within
+
+
+def _has_our_clock(device: int) -> bool:
+    if sys.platform != "linux":
+        return False
+    if os.major(device):  # a disk of this machine
+        return True
+    mark = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+            found = [line.split() for line in mounts]
+    except OSError:
+        return False
+    kinds = {words[words.index("-") + 1] for words in found if words[2] == mark}
+    return bool(kinds) and kinds <= _OF_THIS_MACHINE
+
+
+__all__ = ["is_settled"]

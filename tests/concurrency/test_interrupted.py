@@ -1,0 +1,157 @@
+"""Ctrl-C at any moment: no lock stays, and each chunk is old or new."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zardine
+from effort import some
+from zardine.kernel import KERNEL
+from zardine.storage import CountingStore, LocalStore, MemoryStore, Store, ZipStore
+
+pytestmark = pytest.mark.skipif(KERNEL is None, reason="what is written in Python is interrupted")
+
+
+class Interrupt:
+    """Raises ``KeyboardInterrupt`` at one of the moments at which Python looks for signals.
+
+    That is where a function begins, and after each call of one that is not written in Python.
+    """
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> None:
+        if event in ("call", "c_return"):
+            self.left -= 1
+            if self.left < 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+
+def interrupted(work: Callable[[], object], at: int) -> list[BaseException] | None:
+    """Run ``work`` with Ctrl-C at a moment; gives what was raised, with all that it keeps alive.
+
+    An empty list where it came while an object was collected, where Python ignores it; ``None`` where work was done.
+    """
+    interrupt, raised = Interrupt(at), []
+    sys.setprofile(interrupt)
+    try:
+        work()
+    except KeyboardInterrupt as error:
+        raised.append(error)
+    finally:
+        sys.setprofile(None)
+    return raised if interrupt.left < 0 else None
+
+
+def ends(work: Callable[[], object]) -> bool:
+    """Whether another thread does it in time."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(10)
+    return not thread.is_alive()
+
+
+def enter(context: AbstractContextManager[object]) -> None:
+    with context:
+        pass
+
+
+CONTEXTS: dict[str, tuple[Callable[[Store], Any], Callable[[Store], object]]] = {
+    "lock": (lambda store: store.lock("a/b"), lambda store: enter(store.lock("a/b"))),
+    "lock of nothing": (lambda store: store.lock("a/new"), lambda store: enter(store.lock("a/new"))),
+    "edit": (lambda store: store.edit_file("a/b"), lambda store: enter(store.lock("a/b"))),
+    "writer": (lambda store: store.writer("a/"), lambda store: store.wait_for_writers("a/")),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [*((kind, name) for kind in ("local", "counted") for name in CONTEXTS), ("memory", "lock"), ("memory", "writer")],
+)
+def test_no_lock_stays(tmp_path: Path, kind: str, name: str) -> None:
+    store: Store = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
+    store = CountingStore(store) if kind == "counted" else store
+    store.set("a/b", b"1")
+    context, look = CONTEXTS[name]
+    for at in count():
+        kept = interrupted(lambda: enter(context(store)), at)
+        assert ends(lambda: look(store)), at
+        if kept is None:
+            break
+    assert at > 5
+
+
+@pytest.mark.parametrize("strategy", ["rewrite", "append", "in_place", "chunks"])
+def test_a_write_is_done_or_not_and_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: Any
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda about: None)  # it may come while an object is collected
+    layout: Any = {"chunks": (2,)} if strategy == "chunks" else {"chunks": (2,), "shards": (8,)}
+    config = {} if strategy == "chunks" else {"write_strategy": strategy}
+    array = zardine.create_array(str(tmp_path / "a"), shape=8, dtype="i4", config=config, **layout)
+    array[...] = np.arange(8)
+    expected, moments, most = np.arange(8), 0, 0
+
+    def write() -> None:
+        array[1:6] = -moments
+
+    most = next(at for at in count(100, 100) if interrupted(write, at) is None)
+    for at in some(range(most), 7):
+        expected, moments = array[...], at + 1
+        kept = interrupted(write, at)
+        found = array[...]
+        new = expected.copy()
+        new[1:6] = -moments
+        for chunk in range(0, 8, 2):
+            part = slice(chunk, chunk + 2)
+            assert (found[part] == expected[part]).all() or (found[part] == new[part]).all(), (at, found)
+        if strategy in ("rewrite", "append"):
+            assert (found == expected).all() or (found == new).all(), (at, found)
+        del kept
+
+        assert ends(partial(array.__setitem__, slice(1, 6), at)), at
+        assert array[1:6].tolist() == [at] * 5
+    assert zardine.verify(str(tmp_path))
+
+
+def test_an_archive_can_be_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda about: None)  # it may come while an object is collected
+    for at in count():
+        path = tmp_path / f"{at}.zip"
+
+        def write(path: Path = path, value: bytes = b"1") -> None:
+            with ZipStore(path, mode="a") as store:
+                store.set("a", value)
+
+        if at % 2:
+            write()
+        kept = interrupted(write, at // 2)
+        write(value=b"2")
+        with ZipStore(path, mode="r") as store:
+            assert store.get("a") == b"2", at
+        if kept is None:
+            break
+    assert at > 50
+
+
+def test_no_file_is_closed_twice(tmp_path: Path) -> None:
+    """What is closed a second time may be another thread's."""
+    for at in count():
+        store = LocalStore(tmp_path / str(at))
+        kept = interrupted(partial(store.set, "a/b/c", b"1"), at)  # raises nothing else
+        store.set("a/b/c", b"2")
+        if kept is None:
+            break
+    assert at > 20
