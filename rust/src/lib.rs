@@ -13,6 +13,7 @@
 #![deny(clippy::undocumented_unsafe_blocks, clippy::missing_safety_doc)]
 
 pub mod axis_rows;
+pub mod byte_strings;
 pub mod cell_files;
 pub mod cell_numbers;
 pub mod chunk_box;

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike, Ints
-from zardine.vectors.format.ragged import starts_of
+from zardine.vectors.format.ragged import runs_at, starts_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +26,8 @@ class Pieces(Sequence[bytes]):
         """Return the same pieces, of one buffer."""
         if isinstance(pieces, Pieces):
             return pieces
+        if isinstance(pieces, RunPieces):
+            return pieces.joined()
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         return cls(b"".join(pieces), starts_of(lengths)[:-1], lengths)
 
@@ -72,4 +74,47 @@ class Pieces(Sequence[bytes]):
     __hash__ = None  # type: ignore[assignment]
 
 
-__all__ = ["Pieces"]
+@dataclass(frozen=True, slots=True, eq=False)
+class RunPieces(Sequence[bytes]):
+    """Pieces of several runs of one buffer each, which nobody has put together yet."""
+
+    data: BytesLike
+    starts: Ints
+    """Where each run begins."""
+    lengths: Ints
+    """Bytes of each run."""
+    bounds: Ints
+    """At which run each piece begins, and how many runs there are; no piece is without any."""
+
+    @property
+    def parts(self) -> tuple[BytesLike, Ints, Ints, Ints]:
+        """Data, starts, lengths and bounds, for the kernel."""
+        return self.data, self.starts, self.lengths, self.bounds
+
+    def joined(self) -> Pieces:
+        """Return the same pieces, each in one run."""
+        if not len(self):
+            return Pieces.of([])
+        data = runs_at(np.frombuffer(self.data, np.uint8), self.starts, self.lengths)
+        return Pieces.between(data.data, starts_of(self.lengths)[self.bounds])
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        return self.joined()[index]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.joined())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+__all__ = ["Pieces", "RunPieces"]

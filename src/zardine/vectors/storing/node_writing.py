@@ -23,7 +23,7 @@ from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node, as_objects
 from zardine.vectors.format.cell_documents import origin_of
-from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.format.pieces import Pieces, RunPieces
 from zardine.vectors.storing.cell_bytes import (
     can_make_cells,
     can_write_files,
@@ -112,7 +112,8 @@ def _for_kernel(node: Node) -> NewCells | None:
         return None
     if node.chunks is not None and len(node.chunks):
         origin = origin_of(metadata.attributes, len(metadata.shape))
-        return new_cells(node.path, _layout_of(metadata), node.chunks - np.asarray(origin), Pieces.of(node.cells))
+        cells = node.cells if isinstance(node.cells, RunPieces) else Pieces.of(node.cells)
+        return new_cells(node.path, _layout_of(metadata), node.chunks - np.asarray(origin), cells)
     return None
 
 
