@@ -454,6 +454,15 @@ def number_cells(
     (:class:`ValueError`).
     """
 
+def find_extent(positions: Buffer, double: bool, rank: int, threads: int) -> tuple[list[float], list[float]] | None:
+    """The lowest and the highest coordinates of positions, rows of ``rank`` float32 or, ``double``, of float64.
+
+    ``None`` where there are none, or one is no finite number.
+    """
+
+def cell_texts(cells: Buffer, rank: int) -> list[str]:
+    """The ``rank`` coordinates of each of ``cells`` (int64), with dots between them: ascending as text."""
+
 def take_rows(values: Buffer, size: int, rows: Buffer, threads: int) -> bytearray:
     """The rows of ``size`` bytes each that ``values`` has at the places ``rows`` (int64).
 

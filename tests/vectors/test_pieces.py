@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from zardine.vectors.format.links import encode_link_cells, encode_links
-from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.format.pieces import Pieces, RunPieces
 
 
 def test_they_are_a_sequence_of_bytes() -> None:
@@ -33,3 +33,26 @@ def test_cells_of_links_are_those_that_are_encoded_one_by_one() -> None:
             assert encode_link_cells(rows, np.array(starts), grouped=grouped) == wanted
     for grouped in (True, False):
         assert encode_link_cells(rows[:0], np.array([0]), grouped=grouped) == []
+
+
+def test_pieces_of_several_runs_are_those_that_are_put_together() -> None:
+    data = memoryview(bytes(range(100)))
+    starts, lengths = np.array([50, 3, 4, 99, 0]), np.array([2, 1, 5, 1, 3])
+    pieces = RunPieces(data, starts, lengths, np.array([0, 1, 4, 5]))
+    texts = [bytes(data[50:52]), bytes([3, 4, 5, 6, 7, 8, 99]), bytes([0, 1, 2])]
+    assert pieces == texts
+    assert (len(pieces), pieces[1], pieces[-1], pieces[:2]) == (3, texts[1], texts[2], texts[:2])
+    assert Pieces.of(pieces) == texts
+    assert [len(part) for part in pieces.parts[1:]] == [5, 5, 4]
+    nothing = np.zeros(0, np.int64)
+    assert list(RunPieces(memoryview(b""), nothing, nothing, np.zeros(1, np.int64))) == []
+
+
+def test_pieces_behind_their_lengths_are_given_with_them() -> None:
+    data = b"\2\0\0\0ab\0\0\0\0\1\0\0\0c"
+    pieces = Pieces(data, np.array([4, 10, 14]), np.array([2, 0, 1]), framed=True)
+    assert pieces == [b"ab", b"", b"c"]
+    assert bytes(pieces.framed_part(0, 3) or b"") == data
+    assert bytes(pieces.framed_part(1, 3) or b"") == data[6:]
+    assert pieces.framed_part(2, 2) is None
+    assert pieces.take(np.array([0, 2])).framed_part(0, 1) is None

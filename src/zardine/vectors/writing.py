@@ -141,7 +141,8 @@ def write(
             raise DataError("object_attributes of lines are part of the Polylines")
         if len(value) == 0 and options.get("bounds") is None:
             raise DataError("there are no lines: give space=Space(bounds=(lowest, highest corner)) for an empty store")
-    write_value(path, value, named, GivenObjects(None, object_attributes, groups, group_attributes), options)
+    given = GivenObjects(None, object_attributes, groups, group_attributes)
+    write_value(path, value, named, given, options, is_checked=True)
 
 
 def kind_named(kind: str) -> str:

@@ -47,18 +47,22 @@ def write_value(
     options: StoreOptions,
     dtype: npt.DTypeLike | None = None,
     origin: str | None = None,
+    *,
+    is_checked: bool = False,
 ) -> None:
     """Write a value of the geometry ``kind`` to a new store.
 
-    Its arrays may be whatever NumPy makes arrays of. ``given`` says what the value does not say of objects and groups.
-    ``origin`` as in :func:`~zardine.vectors.changing.large_stores.store_points`.
+    Its arrays may be whatever NumPy makes arrays of; or the value ``is_checked``. ``given`` says what the value does
+    not say of objects and groups. ``origin`` as in :func:`~zardine.vectors.changing.large_stores.store_points`.
     Raises :class:`~zardine.errors.DataError` for what does not fit together, before anything is written, and
     ``TypeError`` for names that are no options.
     """
     check_options(options)
     given = replace(given, ids=value.object_ids)
     of_lines = isinstance(value, Polylines)
-    points = checked_positions(value.positions, dtype, "vertices of polylines" if of_lines else "positions")
+    points = value.positions
+    if not is_checked or dtype is not None:
+        points = checked_positions(points, dtype, "vertices of polylines" if of_lines else "positions")
     if isinstance(value, Polylines):
         given = replace(given, attributes=value.object_attributes)
         lines = _lines(value, points, given)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.vectors.format.grids import automatic_chunk_shape, bins_per_chunk
+from zardine.vectors.format.ragged import extent_of
 
 _MOST_BINS = 2**20
 
@@ -48,7 +49,7 @@ def checked_positions(positions: Any, dtype: Any = None, what: str = "positions"
         if dtype is not None:
             raise DataError(f"positions are stored as float32 or float64, not {dtype!r}")
         wanted = np.dtype("f8")
-    if array.size and not np.isfinite(array).all():
+    if array.size and extent_of(array) is None and not np.isfinite(array).all():
         row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
         raise DataError(f"{what} must be finite; row {row} is {array[row].tolist()}")
     with np.errstate(over="ignore"):

@@ -20,6 +20,8 @@ class Pieces(Sequence[bytes]):
     data: BytesLike
     starts: Ints
     lengths: Ints
+    framed: bool = False
+    """Whether each piece lies behind its length, as ``<u4``, and nothing else is in ``data``."""
 
     @classmethod
     def of(cls, pieces: Sequence[BytesLike]) -> Pieces:
@@ -45,6 +47,13 @@ class Pieces(Sequence[bytes]):
     def filled(self) -> npt.NDArray[np.bool_]:
         """Which pieces are not empty."""
         return self.lengths > 0
+
+    def framed_part(self, start: int, stop: int) -> BytesLike | None:
+        """Return some pieces that are there, each behind its length, if they lie so."""
+        if not self.framed or stop <= start:
+            return None
+        end = int(self.starts[stop - 1] + self.lengths[stop - 1])
+        return memoryview(self.data)[int(self.starts[start]) - 4 : end]
 
     def take(self, rows: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Pieces:
         """Some of them."""

@@ -54,6 +54,9 @@ _SIDE_BY_SIDE = 256
 
 def bounds_of(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The lowest and the highest value of each column."""
+    found = extent_of(rows)
+    if found is not None:
+        return found
     low = high = rows
     if len(rows) >= 4 * _SIDE_BY_SIDE and rows.flags.c_contiguous and rows.shape[1]:
         whole = len(rows) // _SIDE_BY_SIDE * _SIDE_BY_SIDE
@@ -61,6 +64,16 @@ def bounds_of(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any
         low = np.concatenate([wide.min(axis=0).reshape(_SIDE_BY_SIDE, -1), rest])
         high = np.concatenate([wide.max(axis=0).reshape(_SIDE_BY_SIDE, -1), rest])
     return np.array([column.min() for column in low.T]), np.array([column.max() for column in high.T])
+
+
+def extent_of(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+    """:func:`bounds_of` many rows of finite floats, by the kernel; ``None`` for others, and where one is not finite."""
+    is_plain = rows.dtype in (np.dtype("f4"), np.dtype("f8")) and rows.ndim == 2 and rows.flags.c_contiguous
+    if KERNEL is None or not is_plain or rows.nbytes < _MANY_BYTES:
+        return None
+    plain = rows.reshape(-1).view(np.uint8)
+    found = KERNEL.find_extent(plain, rows.itemsize == 8, rows.shape[1], thread_count())
+    return None if found is None else (np.array(found[0], rows.dtype), np.array(found[1], rows.dtype))
 
 
 _FEW = 2**16

@@ -29,6 +29,7 @@ from zardine.vectors.storing.cell_bytes import (
     can_write_files,
     write_cells,
     write_encoded,
+    write_integers,
     write_pieces,
 )
 from zardine.vectors.storing.cell_files import CellFiles, NewCells, new_cells, put_documents
@@ -152,7 +153,10 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
             rows = node.rows[start : start + step]
             array[start : start + len(rows)] = as_objects(rows)
     elif node.values is not None and node.values.size:
-        array[...] = node.values
+        if node.values.ndim == 1 and node.values.dtype == np.int64 and len(node.values) <= array.chunks[0]:
+            write_integers(array, node.values)
+        else:
+            array[...] = node.values
 
 
 def write_document(store: Store, path: str, metadata: NodeMetadata) -> None:
