@@ -4,6 +4,9 @@ use std::slice;
 
 use crate::strided_memory::SharedBytes;
 
+/// How many runs later the one is that is fetched from memory while one is copied.
+const AHEAD: usize = 6;
+
 /// A byte string of some runs of bytes.
 #[derive(Clone, Copy)]
 pub struct ByteString<'a> {
@@ -53,10 +56,11 @@ impl<'a> ByteString<'a> {
 
     /// Copy it to `target`, which is as long.
     pub fn copy_to(&self, mut target: &mut [u8]) {
-        for run in self.runs {
-            let (part, rest) = target.split_at_mut(run.len());
-            run.copy_to(0, part);
-            target = rest;
+        for (number, run) in self.runs.iter().enumerate() {
+            if let Some(later) = self.runs.get(number + AHEAD) {
+                later.expect();
+            }
+            target = run.copy_in_front(target);
         }
     }
 }

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.kernel import KERNEL
 from zardine.vectors.content.columns import Column
-from zardine.vectors.format.ragged import row_numbers, runs_at, starts_of, take_rows
+from zardine.vectors.format.ragged import find_places, row_numbers, runs_at, starts_of, take_rows
 
 Columns = Mapping[str, Column]
 
@@ -177,10 +177,7 @@ class Content:
         """Return the number of the cell of each of ``rows``, of any shape, and its number within that."""
         is_few = 0 < rows.size < self.count // _FEW
         if KERNEL is not None and is_few and rows.min() >= 0:
-            plain = np.ascontiguousarray(self.row_starts, np.int64), np.ascontiguousarray(rows, np.int64)
-            found = KERNEL.find_cells(*plain)
-            cells, local = (np.frombuffer(each, np.int64).reshape(rows.shape) for each in found)
-            return cells, local
+            return find_places(self.row_starts, rows)
         cells = self.cell_of_rows()[rows]
         return cells, rows - self.row_starts[cells]
 

@@ -28,7 +28,7 @@ from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadat
 from zardine.vectors.format.links import SELF, encode_link_cells, segment_of, signed
 from zardine.vectors.format.manifests import manifest_pieces
 from zardine.vectors.format.pieces import Pieces, RunPieces
-from zardine.vectors.format.ragged import row_numbers, starts_of
+from zardine.vectors.format.ragged import find_places, starts_of
 from zardine.vectors.format.removed_objects import SOLE
 
 MANIFESTS_AT_ONCE = 16384
@@ -258,9 +258,9 @@ def _plan_objects(content: Content, layout: Layout) -> Iterator[Node]:
     objects = content.objects
     assert objects is not None
     rank = content.keys.shape[1]
-    cell = row_numbers(np.diff(content.fragments.before))[objects.fragments]
-    chunks = content.keys[cell] if len(cell) else np.zeros((0, rank), np.int64)
-    blobs = manifest_pieces(objects.starts, chunks, objects.fragments - content.fragments.before[cell])
+    cell, local = find_places(content.fragments.before, objects.fragments)
+    chunks = content.keys.take(cell, axis=0) if len(cell) else np.zeros((0, rank), np.int64)
+    blobs = manifest_pieces(objects.starts, chunks, local)
     present = int((np.diff(objects.starts) > 0).sum())
     sole = np.bincount(objects.fragments, minlength=1).max() <= 1
     yield from plan_objects(objects.ids, objects.attributes, blobs, present, rank, layout, sole=bool(sole))

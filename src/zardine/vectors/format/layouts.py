@@ -22,6 +22,7 @@ from zardine.errors import DataError, MetadataError
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
+from zardine.vectors.format.cell_documents import NONEMPTY
 
 Shards: TypeAlias = int | Sequence[int] | None
 """Cells of a shard along all axes, or along each."""
@@ -152,7 +153,8 @@ def cells_metadata(shape: Sequence[int], layout: Layout, attributes: Mapping[str
         plain = _plain_cells(*about)
     except TypeError:  # a codec that cannot be hashed
         plain = _plain_cells.__wrapped__(*about)
-    return plain.with_attributes(attributes_to_json(attributes))
+    others = {name: value for name, value in attributes.items() if name != NONEMPTY}  # thousands of texts, at times
+    return plain.with_attributes({**attributes, **attributes_to_json(others)})
 
 
 @lru_cache(64)

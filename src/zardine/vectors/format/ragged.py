@@ -36,6 +36,17 @@ def row_numbers(counts: npt.ArrayLike) -> Ints:
     return np.repeat(np.arange(len(lengths)), lengths)
 
 
+def find_places(starts: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """For each of some values, named by their places in all, the number of its row, and its place in that."""
+    if KERNEL is not None and values.size >= _FEWEST:
+        plain = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(values, np.int64)
+        found = KERNEL.find_cells(*plain)
+        rows, places = (np.frombuffer(each, np.int64).reshape(values.shape) for each in found)
+        return rows, places
+    rows = row_numbers(np.diff(starts))[values]
+    return rows, values - starts[rows]
+
+
 def take_rows(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Some rows of a ragged array: the new starts, and the places of their values in the old one."""
     counts = starts[rows + 1] - starts[rows]
