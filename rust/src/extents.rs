@@ -18,7 +18,7 @@ const AT_ONCE: usize = 64 * BLOCK;
 pub fn find(positions: Positions, rank: usize, threads: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let size = Some(rank).filter(|rank| (1..=MOST_AXES).contains(rank))? * positions.item();
     let count = positions.values.len() / size;
-    if count == 0 || positions.values.len() % size != 0 {
+    if count == 0 || !positions.values.len().is_multiple_of(size) {
         return None;
     }
     let parts = count.div_ceil(AT_ONCE);
