@@ -36,7 +36,7 @@ def run_content(
     lengths = np.diff(np.concatenate([first, [len(positions)]]))
     manifests = np.searchsorted(first, starts).astype(np.int64, copy=False)
     by_cell = stable_order(cells_of, len(keys))
-    given = GivenRows(positions, columns, first[by_cell], lengths[by_cell])
+    given = GivenRows(positions, columns, first.take(by_cell), lengths.take(by_cell))
     fragments = Fragments.tiling(starts_of(np.bincount(cells_of, minlength=len(keys))), starts_of(given.lengths))
     parts = Objects(objects.ids, manifests, inverse(by_cell), objects.attributes)
     return Content.of_runs(keys, starts_of(in_cells), given, fragments, parts)
@@ -62,7 +62,8 @@ def polyline_content(
     goes_on = np.ones(len(fragments), np.bool_)
     goes_on[content.objects.starts[:-1][np.diff(content.objects.starts) > 0]] = False
     later = np.flatnonzero(goes_on)
-    endpoints = np.stack([starts[fragments[later - 1] + 1] - 1, starts[fragments[later]]], axis=1)
+    last = starts.take(fragments.take(later - 1) + 1) - 1
+    endpoints = np.stack([last, starts.take(fragments.take(later))], axis=1)
     return _linked(content, endpoints, groups)
 
 
