@@ -43,6 +43,7 @@ def test_pieces_of_several_runs_are_those_that_are_put_together() -> None:
     assert pieces == texts
     assert (len(pieces), pieces[1], pieces[-1], pieces[:2]) == (3, texts[1], texts[2], texts[:2])
     assert Pieces.of(pieces) == texts
+    assert pieces.joined() is pieces.joined()
     assert [len(part) for part in pieces.parts[1:]] == [5, 5, 4]
     nothing = np.zeros(0, np.int64)
     assert list(RunPieces(memoryview(b""), nothing, nothing, np.zeros(1, np.int64))) == []

@@ -152,17 +152,17 @@ class Content:
         return made
 
     def __getattr__(self, name: str) -> Any:
-        """Return rows that were not in their order yet."""
+        """Return rows that were not in their order yet; all are then."""
         if name not in ("positions", "vertex_attributes"):
             raise AttributeError(name)
         given = self.given
         assert given is not None
         runs = given.first, given.lengths
-        found: Any = runs_at(given.positions, *runs) if name == "positions" else {}
-        if name == "vertex_attributes":
-            found = {each: replace(old, values=runs_at(old.values, *runs)) for each, old in given.columns.items()}
-        object.__setattr__(self, name, found)
-        return found
+        columns = {each: replace(old, values=runs_at(old.values, *runs)) for each, old in given.columns.items()}
+        object.__setattr__(self, "positions", runs_at(given.positions, *runs))
+        object.__setattr__(self, "vertex_attributes", columns)
+        object.__setattr__(self, "given", None)
+        return object.__getattribute__(self, name)
 
     @property
     def count(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import overload
 
 import numpy as np
@@ -94,6 +94,7 @@ class RunPieces(Sequence[bytes]):
     """Bytes of each run."""
     bounds: Ints
     """At which run each piece begins, and how many runs there are; no piece is without any."""
+    _known: Pieces | None = field(init=False, default=None)
 
     @property
     def parts(self) -> tuple[BytesLike, Ints, Ints, Ints]:
@@ -101,11 +102,14 @@ class RunPieces(Sequence[bytes]):
         return self.data, self.starts, self.lengths, self.bounds
 
     def joined(self) -> Pieces:
-        """Return the same pieces, each in one run."""
-        if not len(self):
-            return Pieces.of([])
-        data = runs_at(np.frombuffer(self.data, np.uint8), self.starts, self.lengths)
-        return Pieces.between(data.data, starts_of(self.lengths)[self.bounds])
+        """Return the same pieces, each in one run; they are put together once."""
+        found = self._known
+        if found is None:
+            runs = np.frombuffer(self.data, np.uint8) if len(self) else np.zeros(0, np.uint8)
+            data = runs_at(runs, self.starts, self.lengths)
+            found = Pieces.between(data.data, starts_of(self.lengths)[self.bounds])
+            object.__setattr__(self, "_known", found)
+        return found
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
