@@ -5,7 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
+from zardine.vectors.content.columns import columns_of
+from zardine.vectors.content.content import Content, Objects
+from zardine.vectors.content.plan import grid_of, plan_level
+from zardine.vectors.content.run_content import polyline_content
+from zardine.vectors.format.layouts import Layout
 from zardine.vectors.format.links import encode_link_cells, encode_links
 from zardine.vectors.format.pieces import Pieces, RunPieces
 
@@ -57,3 +63,28 @@ def test_pieces_behind_their_lengths_are_given_with_them() -> None:
     assert bytes(pieces.framed_part(1, 3) or b"") == data[6:]
     assert pieces.framed_part(2, 2) is None
     assert pieces.take(np.array([0, 2])).framed_part(0, 1) is None
+
+
+def test_rows_are_stored_the_same_whoever_asks_for_them_meanwhile() -> None:
+    walk = np.cumsum(np.random.default_rng(3).normal(0, 2, (3000, 3)), axis=0)
+    columns = columns_of({"n": np.arange(3000), "two": np.arange(6000.0).reshape(3000, 2)}, 3000, "vertices")
+    lengths, ids, none = np.full(60, 50), np.arange(60), np.zeros(0, np.int64)
+
+    def content() -> Content:
+        return polyline_content(walk, columns, lengths, (9.0, 9.0, 9.0), Objects(ids, none, none))
+
+    grid = grid_of(content().keys, (walk.min(axis=0).tolist(), walk.max(axis=0).tolist()), (9.0,) * 3, Layout())
+    asked = content()
+    rows = asked.positions
+    assert asked.given is None
+    wanted = [list(node.cells) for node in plan_level(asked, grid, always_links=True)]
+    late = content()
+    found = []
+    for node in plan_level(late, grid, always_links=True):
+        found.append(list(node.cells))
+        assert late.positions.tobytes() == rows.tobytes()
+    assert found == wanted
+    assert [list(node.cells) for node in plan_level(content(), grid, always_links=True)] == wanted
+    assert asked.count == late.count == 3000
+    with pytest.raises(AttributeError, match="colour"):
+        _ = asked.colour

@@ -156,12 +156,12 @@ class Content:
         if name not in ("positions", "vertex_attributes"):
             raise AttributeError(name)
         given = self.given
-        assert given is not None
-        runs = given.first, given.lengths
-        columns = {each: replace(old, values=runs_at(old.values, *runs)) for each, old in given.columns.items()}
-        object.__setattr__(self, "positions", runs_at(given.positions, *runs))
-        object.__setattr__(self, "vertex_attributes", columns)
-        object.__setattr__(self, "given", None)
+        if given is not None:  # else another thread has just done it
+            runs = given.first, given.lengths
+            columns = {each: replace(old, values=runs_at(old.values, *runs)) for each, old in given.columns.items()}
+            object.__setattr__(self, "positions", runs_at(given.positions, *runs))
+            object.__setattr__(self, "vertex_attributes", columns)
+            object.__setattr__(self, "given", None)
         return object.__getattribute__(self, name)
 
     @property

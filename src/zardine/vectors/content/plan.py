@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, Unpack
 
@@ -18,7 +19,7 @@ from zardine.buffers import BytesLike, Ints
 from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.content.columns import Column, absent_value
-from zardine.vectors.content.content import Columns, Content, Groups, Links
+from zardine.vectors.content.content import Columns, Content, GivenRows, Groups, Links
 from zardine.vectors.content.link_placement import PlacedLinks, place_in_cells
 from zardine.vectors.format.cell_documents import cell_attributes
 from zardine.vectors.format.documents import LevelBlock, new_level
@@ -130,14 +131,18 @@ def families_in(nodes: Sequence[Node]) -> list[str]:
 
 def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[Node]:
     """Every node below a level but that of the level itself; ``always_links``: also where there are none."""
-    given, fragments = content.given, content.fragments
-    rows, vertices = (
-        (content.positions, content.vertex_attributes) if given is None else (given.positions, given.columns)
-    )
+    given, fragments = content.given, content.fragments  # the rows as they are now, whoever asks for them meanwhile
+    cut_rows: Callable[[Any], Pieces | RunPieces]
+    if given is None:
+        rows, columns = content.positions, content.vertex_attributes
+        cut_rows = partial(cut, starts=content.row_starts)
+    else:
+        rows, columns = given.positions, given.columns
+        cut_rows = partial(_cut_runs, given=given, bounds=fragments.before)
     positions = rows.astype(rows.dtype.newbyteorder("<"), copy=False)
     about = {"zv_array": "vertices", "dtype": positions.dtype.name, "encoding": "raw"}
-    yield _cells("vertices", grid, content.keys, _cut_rows(positions, content), about)
-    yield from _plan_columns("vertex_attributes", vertices, lambda values: _cut_rows(values, content), content, grid)
+    yield _cells("vertices", grid, content.keys, cut_rows(positions), about)
+    yield from _plan_columns("vertex_attributes", columns, cut_rows, content, grid)
     yield from plan_columns("fragment_attributes", content.fragment_attributes, fragments.before, content, grid)
     counts = np.diff(fragments.starts)
     if fragments.tile:
@@ -355,13 +360,10 @@ def cut(values: npt.NDArray[Any], starts: Ints) -> Pieces:
     return Pieces.between(data, starts * size)
 
 
-def _cut_rows(values: npt.NDArray[Any], content: Content) -> Pieces | RunPieces:
-    """:func:`cut` of what has a row for each row of ``content``, or for each that it was given."""
-    given = content.given
-    if given is None:
-        return cut(values, content.row_starts)
+def _cut_runs(values: npt.NDArray[Any], given: GivenRows, bounds: Ints) -> RunPieces:
+    """:func:`cut` of what has a row for each that was ``given``; cells are of the runs between ``bounds``."""
     data, size = _bytes_of_rows(values)
-    return RunPieces(data, given.first * size, given.lengths * size, content.fragments.before)
+    return RunPieces(data, given.first * size, given.lengths * size, bounds)
 
 
 def _bytes_of_rows(values: npt.NDArray[Any]) -> tuple[BytesLike, int]:
