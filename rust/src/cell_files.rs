@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::os::fd::RawFd;
 use std::slice;
 
+use crate::byte_strings::ByteString;
 use crate::element_files::{self, Value};
 use crate::elements::Packing;
 use crate::new_files::{Base, NamesBeside, NewFiles};
 use crate::path_form::PathForm;
 use crate::shard_table::ShardTable;
-use crate::strided_memory::SharedBytes;
 
 /// Files that are made together, and directories that are open meanwhile, beside those above them.
 const FILES: usize = 4096;
@@ -38,7 +38,7 @@ impl<'a> CellArray<'a> {
         form: &PathForm,
         cells: &[i64],
         rank: usize,
-        strings: Vec<SharedBytes<'a>>,
+        strings: Vec<ByteString<'a>>,
         sums: usize,
         shards: Option<ShardsForm>,
     ) -> Result<Self, String> {
@@ -139,6 +139,7 @@ fn portion(keys: &[Vec<u8>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::strided_memory::SharedBytes;
     use std::fs::{self, File};
     use std::os::fd::AsRawFd;
 
@@ -153,7 +154,8 @@ mod tests {
         let directory = File::open(&path).unwrap();
         let names = NamesBeside { start: b".a-".into(), edit: b".a-e-".into(), end: b".t".into(), number: 1 };
         let texts: Vec<Vec<u8>> = (0..100u8).map(|number| vec![number; usize::from(number)]).collect();
-        let strings = || texts.iter().map(|text| SharedBytes::of(text)).collect::<Vec<_>>();
+        let runs: Vec<_> = texts.iter().map(|text| SharedBytes::of(text)).collect();
+        let strings = || ByteString::each(&runs);
         let cells: Vec<i64> = (0..100).rev().flat_map(|cell| [cell / 10, cell % 10]).collect();
         let shards = || {
             Some(ShardsForm {
@@ -194,7 +196,8 @@ mod tests {
         let name = format!("{}/%d", link.file_name().unwrap().to_str().unwrap());
         let plain = path.with_extension("plain");
         let other = format!("{}/%d", plain.file_name().unwrap().to_str().unwrap());
-        let one = |name: &str| CellArray::new(&form(name), &[7], 1, vec![SharedBytes::of(b"x")], 0, None).unwrap();
+        let x = [SharedBytes::of(b"x")];
+        let one = |name: &str| CellArray::new(&form(name), &[7], 1, ByteString::each(&x), 0, None).unwrap();
         let failed = super::make(above.as_raw_fd(), vec![one(&other), one(&name)], &names, 1);
         assert_eq!(failed, [(name.replace("%d", "7").into_bytes(), libc::ELOOP)]);
         assert!(!plain.exists());
@@ -214,7 +217,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let one = || vec![SharedBytes::of(b"x")];
+        let x = [SharedBytes::of(b"x")];
+        let one = || ByteString::each(&x);
         let shards = |grid: &[i64], strides: &[i64], count| {
             let (grid, strides) = (grid.to_vec(), strides.to_vec());
             Some(ShardsForm { grid, strides, count, index_at_start: false, has_checksum: false })

@@ -180,6 +180,7 @@ fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::byte_strings::ByteString;
     use crate::shard_table::ShardTable;
     use crate::strided_memory::SharedBytes;
     use std::ffi::CString;
@@ -215,7 +216,8 @@ mod tests {
             replaces: crate::new_file::Replaces::Nothing,
         };
         let texts: Vec<Vec<u8>> = (0..900).map(|number: usize| vec![number as u8; number * 31 % 7000]).collect();
-        let strings = || texts.iter().map(|text| SharedBytes::of(text)).collect();
+        let runs: Vec<_> = texts.iter().map(|text| SharedBytes::of(text)).collect();
+        let strings = || ByteString::each(&runs);
         let rows: Vec<i64> = (0..900).rev().collect();
         let table = |at_start| ShardTable::new(&[0, 700, 701, 900], &rows, 900, (at_start, true), 900).unwrap();
         for (sums, table) in [(1, Some(table(false))), (0, Some(table(true))), (2, None)] {

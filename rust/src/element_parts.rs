@@ -102,6 +102,7 @@ impl<'a> ElementParts<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::byte_strings::ByteString;
     use crate::elements::{chunk_size, fill};
     use crate::job_table::JobTable;
     use crate::sources::Source;
@@ -113,7 +114,7 @@ mod tests {
         for text in texts {
             bytes.resize(bytes.len() + gap, 9);
             let mut chunk = vec![0; chunk_size(text.len(), 1).unwrap()];
-            fill(&mut chunk, SharedBytes::of(text), 1);
+            fill(&mut chunk, ByteString::of(&SharedBytes::of(text)), 1);
             jobs.extend([0, bytes.len() as i64, chunk.len() as i64]);
             bytes.extend(chunk);
         }

@@ -8,6 +8,7 @@ use std::io::IoSliceMut;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use crate::byte_strings::ByteString;
 use crate::job_table::{JobTable, Stored};
 use crate::readable::Readable;
 use crate::shard_table::ShardTable;
@@ -242,11 +243,11 @@ pub fn chunk_size(string: usize, sums: usize) -> Option<usize> {
 }
 
 /// Fill `chunk`, of the `chunk_size` of `string`, with that chunk.
-pub fn fill(chunk: &mut [u8], string: SharedBytes, sums: usize) {
+pub fn fill(chunk: &mut [u8], string: ByteString, sums: usize) {
     let content = HEAD + string.len();
     chunk[..4].copy_from_slice(&1u32.to_le_bytes());
     chunk[4..HEAD].copy_from_slice(&(string.len() as u32).to_le_bytes());
-    string.copy_to(0, &mut chunk[HEAD..content]);
+    string.copy_to(&mut chunk[HEAD..content]);
     let (mut computed, mut end) = (0, 0);
     for number in 0..sums {
         let stop = content + number * sum::SIZE;
@@ -259,7 +260,7 @@ pub fn fill(chunk: &mut [u8], string: SharedBytes, sums: usize) {
 /// Byte strings that become chunks, each with what stands around it: values of their own, or one after the other in
 /// shards, with the index of each.
 pub struct Packing<'a> {
-    strings: Vec<SharedBytes<'a>>,
+    strings: Vec<ByteString<'a>>,
     /// Checksums of each chunk.
     sums: usize,
     /// Bytes of a chunk beside its byte string.
@@ -272,7 +273,7 @@ pub struct Packing<'a> {
 impl<'a> Packing<'a> {
     /// `table` says in which shard and row each byte string goes, and has as many jobs; without one, each is a value.
     /// Chunks have so many checksums.
-    pub fn new(strings: Vec<SharedBytes<'a>>, sums: usize, table: Option<ShardTable>) -> Result<Self, String> {
+    pub fn new(strings: Vec<ByteString<'a>>, sums: usize, table: Option<ShardTable>) -> Result<Self, String> {
         let around = sums.checked_mul(sum::SIZE).and_then(|size| size.checked_add(HEAD)).ok_or("too many checksums")?;
         if strings.iter().any(|string| u32::try_from(string.len()).is_err()) {
             return Err("a byte string of more bytes than its length can tell".into());
@@ -473,7 +474,8 @@ mod tests {
     #[test]
     fn shards_are_those_whose_chunks_were_made_one_by_one() {
         let texts: Vec<Vec<u8>> = (0..40).map(|number: usize| vec![number as u8; number * 31 % 70]).collect();
-        let strings = || texts.iter().map(|text| SharedBytes::of(text)).collect::<Vec<_>>();
+        let runs: Vec<_> = texts.iter().map(|text| SharedBytes::of(text)).collect();
+        let strings = || ByteString::each(&runs);
         let bounds = [0, 0, 15, 16, 40];
         let rows: Vec<i64> = (0..40).map(|number| number * 7 % 40).collect();
         for (sums, at_start) in [(0, false), (1, true), (2, false)] {
@@ -503,7 +505,7 @@ mod tests {
             assert_eq!(out, texts.iter().flat_map(|text| chunk(text, sums)).collect::<Vec<u8>>());
         }
         let table = ShardTable::new(&bounds, &rows, 40, (false, true), 40).unwrap();
-        assert!(Packing::new(vec![SharedBytes::of(&[])], 1, Some(table)).is_err());
+        assert!(Packing::new(ByteString::each(&runs[..1]), 1, Some(table)).is_err());
     }
 
     #[test]

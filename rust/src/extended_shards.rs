@@ -12,6 +12,7 @@ use std::fs::Metadata;
 use std::ops::Range;
 use std::os::fd::RawFd;
 
+use crate::byte_strings::ByteString;
 use crate::elements::{chunk_size, fill, string_of};
 use crate::merged_shard::MergedShard;
 use crate::new_file::{NewFile, OldFile};
@@ -91,7 +92,7 @@ impl<'a> Extending<'a> {
             let (start, length) = (content.len(), chunk_size(string.len(), self.sums)?);
             content.try_reserve(length.checked_add(self.table.index_size())?).ok()?;
             content.resize(start.checked_add(length)?, 0);
-            fill(&mut content[start..], SharedBytes::of(string), self.sums);
+            fill(&mut content[start..], ByteString::of(&SharedBytes::of(string)), self.sums);
             entries[row] = Entry { offset: size.checked_add(start as u64)?, length: length as u64 };
             new.push((row, Some(start..content.len())));
         }

@@ -12,9 +12,11 @@
 #![deny(clippy::undocumented_unsafe_blocks, clippy::missing_safety_doc)]
 
 pub mod axis_rows;
+pub mod byte_strings;
 pub mod cell_changes;
 pub mod cell_files;
 pub mod cell_numbers;
+pub mod cell_texts;
 pub mod chunk_box;
 pub mod chunk_geometry;
 pub mod counting;
@@ -26,6 +28,7 @@ pub mod element_parts;
 pub mod elements;
 pub mod encode;
 pub mod extended_shards;
+pub mod extents;
 pub mod fill_value;
 pub mod fragment_ranges;
 pub mod job_table;

@@ -136,6 +136,9 @@ pub fn place(
 /// The distinct offsets from the first cell of each link to the others, ascending; and of each link their number. Nothing
 /// where they cannot be numbered.
 fn families((keys, rank): (&[i64], usize), cells: &[i64], width: usize) -> Option<(Vec<i64>, Vec<i64>)> {
+    if let Some(counted) = counted_families((keys, rank), cells, width) {
+        return Some(counted);
+    }
     let mut offsets = Vec::with_capacity(cells.len() / width * (width - 1) * rank);
     for link in cells.chunks_exact(width) {
         for &cell in &link[1..] {
@@ -144,6 +147,45 @@ fn families((keys, rank): (&[i64], usize), cells: &[i64], width: usize) -> Optio
         }
     }
     rows::unique(&offsets, (width - 1) * rank)
+}
+
+/// The same of links of two endpoints, by counting: nothing where others, or cells so far apart that it is no way.
+fn counted_families((keys, rank): (&[i64], usize), cells: &[i64], width: usize) -> Option<(Vec<i64>, Vec<i64>)> {
+    if width != 2 {
+        return None;
+    }
+    let axis = |axis: usize| keys.iter().skip(axis).step_by(rank).copied();
+    let low: Vec<i64> = (0..rank).map(|each| axis(each).min()).collect::<Option<_>>()?;
+    let reach: Vec<i64> = (0..rank).map(|each| axis(each).max()?.checked_sub(low[each])).collect::<Option<_>>()?;
+    let widths: Vec<i64> = reach.iter().map(|reach| reach.checked_mul(2)?.checked_add(1)).collect::<Option<_>>()?;
+    let total = widths.iter().try_fold(1i64, |total, &width| total.checked_mul(width))?;
+    let total = usize::try_from(total).ok().filter(|&total| total <= 2 * cells.len() + 1024)?;
+    // numbers of offsets from one cell to another are differences of these, beside that of no offset
+    let joined =
+        |place: &mut dyn Iterator<Item = i64>| place.zip(&widths).fold(0, |line, (at, width)| line * width + at);
+    let lines: Vec<i64> =
+        keys.chunks_exact(rank).map(|key| joined(&mut key.iter().zip(&low).map(|(at, low)| at - low))).collect();
+    let middle = joined(&mut reach.iter().copied());
+    let codes: Vec<usize> = cells
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|&[from, to]| (lines[to as usize] - lines[from as usize] + middle) as usize)
+        .collect();
+    let mut numbers = vec![-1i64; total];
+    codes.iter().for_each(|&code| numbers[code] = 0);
+    let (mut distinct, mut count) = (Vec::new(), 0);
+    for (code, number) in numbers.iter_mut().enumerate().filter(|(_, number)| **number == 0) {
+        *number = count;
+        count += 1;
+        let (start, mut rest) = (distinct.len(), code as i64);
+        distinct.resize(start + rank, 0);
+        for axis in (0..rank).rev() {
+            distinct[start + axis] = rest % widths[axis] - reach[axis];
+            rest /= widths[axis];
+        }
+    }
+    Some((distinct, codes.into_iter().map(|code| numbers[code]).collect()))
 }
 
 /// The numbers of `count` links in the stable order of their families and cells, of which there are so many.
@@ -250,6 +292,26 @@ mod tests {
         assert_eq!(placed.words, [1, 0, 5, 6, 1, 0, 3, 4, 1, 2, 9, 9, 1, 0, 7, 8]);
         let nothing = place((&keys, 2), (&[], &[], 2), true).unwrap();
         assert_eq!((nothing.families, nothing.words), (vec![0], vec![]));
+    }
+
+    #[test]
+    fn families_are_counted_as_they_are_found() {
+        for rank in 1..4 {
+            let keys: Vec<i64> = (0..60 * rank as i64).map(|at| at * at * 31 % 7 - 3).collect();
+            let cells: Vec<i64> = (0..4000).map(|at| at * 7919 % 60).collect();
+            let offsets: Vec<i64> = cells
+                .chunks_exact(2)
+                .flat_map(|link| {
+                    let key = |cell: i64| keys[cell as usize * rank..][..rank].iter();
+                    key(link[1]).zip(key(link[0])).map(|(to, from)| to - from).collect::<Vec<_>>()
+                })
+                .collect();
+            assert_eq!(counted_families((&keys, rank), &cells, 2), rows::unique(&offsets, rank));
+        }
+        assert_eq!(counted_families((&[0, 1, 2], 1), &[0, 1, 2], 3), None);
+        for far in [5_000, i64::MAX] {
+            assert_eq!(counted_families((&[-1, far], 1), &[0, 1], 2), None);
+        }
     }
 
     #[test]

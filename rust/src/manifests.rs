@@ -4,7 +4,8 @@ use std::sync::atomic::AtomicI64;
 
 use crate::shared_integers::read;
 
-/// Bytes of the number of blocks, of a coordinate or a fragment, and of the kind of a block.
+/// Bytes of the length of a list, of the number of its blocks, of a coordinate or a fragment, and of the kind of a block.
+const LENGTH: usize = 4;
 const COUNT: usize = 4;
 const NUMBER: usize = 8;
 const KIND: usize = 1;
@@ -16,12 +17,12 @@ pub fn block_size(rank: usize) -> usize {
     rank * NUMBER + KIND + NUMBER
 }
 
-/// Bytes of the lists of `objects`, which have so many blocks together.
+/// Bytes of the lists of `objects`, which have so many blocks together, and of their lengths.
 pub fn size(objects: usize, blocks: usize, rank: usize) -> Option<usize> {
-    blocks.checked_mul(block_size(rank))?.checked_add(objects.checked_mul(COUNT)?)
+    blocks.checked_mul(block_size(rank))?.checked_add(objects.checked_mul(LENGTH + COUNT)?)
 }
 
-/// Fill `out`, which is as long as [`size`] says, with one list after the other: object `o` is of the fragments `starts[o]`
+/// Fill `out`, which is as long as [`size`] says, with one list after the other, each behind its length: object `o` is of the fragments `starts[o]`
 /// to `starts[o + 1]` (exclusive), whose chunks are rows of `chunks`. False where these do not fit together; then it holds
 /// anything.
 pub fn encode(
@@ -43,7 +44,11 @@ pub fn encode(
         let (first, last) = (read(&start[0]), read(&start[1]));
         let (Ok(first), Ok(last)) = (usize::try_from(first), usize::try_from(last)) else { return false };
         let Some(count) = last.checked_sub(first).and_then(|count| u32::try_from(count).ok()) else { return false };
-        if first != at || last > fragments.len() || last * rank > chunks.len() || !put(&count.to_le_bytes()) {
+        if first != at || last > fragments.len() || last * rank > chunks.len() {
+            return false;
+        }
+        let length = (last - first).checked_mul(block_size(rank)).and_then(|size| u32::try_from(COUNT + size).ok());
+        if !length.is_some_and(|length| put(&length.to_le_bytes()) && put(&count.to_le_bytes())) {
             return false;
         }
         for block in first..last {
@@ -75,10 +80,13 @@ mod tests {
             [&chunk[0].to_le_bytes()[..], &chunk[1].to_le_bytes(), &[0], &fragment.to_le_bytes()].concat()
         };
         let wanted = [
+            54u32.to_le_bytes().to_vec(),
             2u32.to_le_bytes().to_vec(),
             block([1, -2], 5),
             block([3, 4], 6),
+            4u32.to_le_bytes().to_vec(),
             0u32.to_le_bytes().to_vec(),
+            29u32.to_le_bytes().to_vec(),
             1u32.to_le_bytes().to_vec(),
             block([0, 0], -7),
         ];

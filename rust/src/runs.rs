@@ -75,6 +75,27 @@ fn of<R: Run, const READS_FAR: bool>() -> Copiers {
     }
 }
 
+/// Copy one run of any length: sooner than by a call of the C library where it is short.
+///
+/// # Safety
+/// `nbytes` bytes are readable at `source` and writable at `target`, which do not overlap.
+#[inline(always)]
+pub unsafe fn copy_one(nbytes: usize, source: *const u8, target: *mut u8) {
+    // SAFETY: the caller promises the bytes, and each type is meant for such a length.
+    unsafe {
+        match nbytes {
+            0 => {}
+            1..4 => (0..nbytes).for_each(|at| Fixed::<1>::copy(1, source.add(at), target.add(at))),
+            4..8 => Within::<4>::copy(nbytes, source, target),
+            8..16 => Within::<8>::copy(nbytes, source, target),
+            16..32 => Within::<16>::copy(nbytes, source, target),
+            32..64 => Within::<32>::copy(nbytes, source, target),
+            64..=512 => Lines::copy(nbytes, source, target),
+            _ => Long::copy(nbytes, source, target),
+        }
+    }
+}
+
 /// How a run is copied.
 trait Run {
     /// # Safety

@@ -10,6 +10,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
+use crate::runs;
+
 /// An array that is read. Elements may share bytes (a broadcast array has strides of 0).
 #[derive(Clone)]
 pub struct StridedMemory<'a> {
@@ -231,6 +233,26 @@ impl<'a> SharedBytes<'a> {
         }
     }
 
+    /// Copy all bytes to the beginning of `target`, and give the rest of it. Panics where that is too short.
+    #[inline(always)]
+    pub fn copy_in_front<'t>(&self, target: &'t mut [u8]) -> &'t mut [u8] {
+        let (own, rest) = target.split_at_mut(self.length);
+        // SAFETY: so many bytes are there, as `new` was promised, and `own` has as many; it is elsewhere, as in `copy_to`.
+        unsafe { runs::copy_one(self.length, self.start, own.as_mut_ptr()) };
+        rest
+    }
+
+    /// Have the first bytes come into the cache of this processor.
+    #[inline(always)]
+    pub fn expect(&self) {
+        #[cfg(target_arch = "x86_64")]
+        for line in (0..self.length.min(256)).step_by(64) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: the address is within the bytes; this changes nothing that a program sees.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start.add(line).cast()) };
+        }
+    }
+
     /// Write all bytes to `file`.
     pub fn write_to(&self, file: &File) -> io::Result<()> {
         let mut done = 0;
@@ -315,6 +337,16 @@ mod tests {
         let mut fresh = [MaybeUninit::uninit(); 3];
         assert_eq!(shared.copy_to_new(9_997, &mut fresh), &content[9_997..]);
         assert!(std::panic::catch_unwind(|| shared.copy_to_new(9_998, &mut [MaybeUninit::uninit(); 3]).len()).is_err());
+        for length in (0..140).chain([511, 512, 513, 4000]) {
+            let (mut target, part) = (vec![7; length + 3], shared.part(11, length).unwrap());
+            part.expect();
+            assert_eq!(part.copy_in_front(&mut target), [7; 3]);
+            assert_eq!(target[..length], content[11..11 + length]);
+            assert!(
+                std::panic::catch_unwind(|| part.copy_in_front(&mut vec![0; length.max(1) - 1]).len()).is_err()
+                    || length == 0
+            );
+        }
         shared.part(5, 4).unwrap().copy_to(1, &mut target);
         assert_eq!(target, content[6..9]);
         assert!(shared.part(10_000, 0).is_some_and(|part| part.is_empty()));

@@ -443,17 +443,18 @@ def read_element_parts(
     """
 
 def pack_elements(
-    elements: tuple[Buffer, Buffer, Buffer],
+    elements: tuple[Buffer, Buffer, Buffer] | tuple[Buffer, Buffer, Buffer, Buffer],
     sums: int,
     shards: tuple[Buffer, Buffer, int, bool, bool] | None,
     threads: int,
 ) -> tuple[bytearray, list[int]]:
     """Make chunks of byte strings, as :func:`read_elements` reads them; and tell how long each value is.
 
-    ``elements``: a buffer, and of each byte string where it begins there and its length (int64). A chunk is a value of
-    its own; or, with ``shards``, there is a value for each of these: where the chunks of each start, and in all, and of
-    each chunk its row in the index (int64); then the rows of an index, whether it lies in front of the chunks, and
-    whether a checksum is behind it.
+    ``elements``: a buffer, and of each byte string where it begins there and its length (int64). With a fourth part
+    these are runs of bytes, and that says at which of them each byte string begins, and how many there are (int64): it
+    is of several, one after the other. A chunk is a value of its own; or, with ``shards``, there is a value for each of
+    these: where the chunks of each start, and in all, and of each chunk its row in the index (int64); then the rows of
+    an index, whether it lies in front of the chunks, and whether a checksum is behind it.
     """
 
 def make_cell_files(
@@ -462,7 +463,7 @@ def make_cell_files(
         tuple[
             bytes,
             Buffer,
-            tuple[Buffer, Buffer, Buffer],
+            tuple[Buffer, Buffer, Buffer] | tuple[Buffer, Buffer, Buffer, Buffer],
             int,
             tuple[Sequence[int], Sequence[int], int, bool, bool] | None,
         ]
@@ -511,6 +512,15 @@ def number_cells(
     (:class:`ValueError`).
     """
 
+def find_extent(positions: Buffer, double: bool, rank: int, threads: int) -> tuple[list[float], list[float]] | None:
+    """The lowest and the highest coordinates of positions, rows of ``rank`` float32 or, ``double``, of float64.
+
+    ``None`` where there are none, or one is no finite number.
+    """
+
+def cell_texts(cells: Buffer, rank: int) -> list[str]:
+    """The ``rank`` coordinates of each of ``cells`` (int64), with dots between them: ascending as text."""
+
 def take_rows(values: Buffer, size: int, rows: Buffer, threads: int) -> bytearray:
     """The rows of ``size`` bytes each that ``values`` has at the places ``rows`` (int64).
 
@@ -547,7 +557,7 @@ def encode_manifests(starts: Buffer, chunks: Buffer, fragments: Buffer, rank: in
     numbers for each. What does not fit together is refused (:class:`ValueError`).
     """
 
-def join_pieces(elements: tuple[Buffer, Buffer, Buffer]) -> bytearray:
+def join_pieces(elements: tuple[Buffer, Buffer, Buffer] | tuple[Buffer, Buffer, Buffer, Buffer]) -> bytearray:
     """Byte strings, named as for :func:`pack_elements`, one after the other, each behind its length as ``<u4``."""
 
 def stable_order(numbers: Buffer, count: int) -> bytearray:

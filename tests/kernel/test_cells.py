@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from zardine.kernel import KERNEL
-from zardine.vectors.format import grids, manifests, ragged
+from zardine.vectors.format import cell_documents, grids, manifests, ragged
 from zardine.vectors.format.pieces import Pieces
 
 pytest.importorskip("zardine._kernel")
@@ -164,3 +164,40 @@ def test_pieces_are_joined_behind_their_lengths() -> None:
     assert KERNEL.join_pieces((b"", np.zeros(0, np.int64), np.zeros(0, np.int64))) == b""
     with pytest.raises(ValueError, match="beyond"):
         KERNEL.join_pieces((b"abc", np.array([2]), np.array([2])))
+
+
+def test_extents_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert KERNEL is not None
+    random = np.random.default_rng(7)
+    for dtype in ("f4", "f8"):
+        for rank in (1, 2, 3, 4):
+            rows = random.normal(0, 1e5, (70_001, rank)).astype(dtype)
+            found = ragged.extent_of(rows)
+            assert found is not None
+            with monkeypatch.context() as patch:
+                patch.setattr(ragged, "KERNEL", None)
+                wanted = ragged.bounds_of(rows)
+            for one, other in zip(found, wanted, strict=True):
+                assert one.dtype == other.dtype
+                assert one.tolist() == other.tolist()
+            for wrong in (np.nan, np.inf, -np.inf):
+                rows[rank, rank - 1] = wrong
+                assert ragged.extent_of(rows) is None
+    assert ragged.extent_of(np.zeros((70_000, 3), "i4")) is None
+    assert ragged.extent_of(np.zeros((70_000, 6), "f4")[:, ::2]) is None
+    assert KERNEL.find_extent(np.zeros(40, "u1"), False, 5, 1) is None
+    assert KERNEL.find_extent(np.zeros(41, "u1"), False, 1, 1) is None
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_texts_of_cells_are_those_of_python(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = np.random.default_rng(rank).integers(-30, 300, (2000, rank))
+    cells[0] = -(2**63)
+    found = cell_documents._texts(cells.tobytes(), rank)
+    with monkeypatch.context() as patch:
+        patch.setattr(cell_documents, "KERNEL", None)
+        assert found == cell_documents._texts(cells.tobytes(), rank)
+    assert KERNEL is not None
+    assert KERNEL.cell_texts(cells[:0].reshape(-1), rank) == []
+    with pytest.raises(ValueError, match="no rows"):
+        KERNEL.cell_texts(np.zeros(2 * rank + 1, np.int64), rank + 1)

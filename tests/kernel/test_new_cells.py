@@ -180,3 +180,17 @@ def test_runs_of_chunks_are_those_without_the_kernel(dtype: str, corners: Any, m
         kernel.find_cell_runs(
             walk.reshape(-1).view("u1"), dtype == "f8", ([700.0] * 3, [-1.0] * 3, [2] * 3), edges[::-1].copy(), 1
         )
+
+
+def test_cells_may_be_of_several_runs(tmp_path: Path) -> None:
+    runs = b"0123456789", np.array([8, 0, 3, 9]), np.array([2, 1, 0, 1]), np.array([0, 0, 3, 4])
+    assert made(tmp_path, (b"%d", np.array([[5], [6], [7]]), runs, 0, None)) == []
+    head = (1).to_bytes(4, "little")
+    for name, text in (("5", b""), ("6", b"890"), ("7", b"9")):
+        assert (tmp_path / name).read_bytes() == head + len(text).to_bytes(4, "little") + text
+    for bounds in ([0, 0, 3], [0, 0, 3, 5], [1, 1, 3, 4], [0, 3, 2, 4], [0, -1, 3, 4]):
+        with pytest.raises(ValueError, match="bounds"):
+            made(tmp_path, (b"a%d", np.array([[5], [6], [7]]), (*runs[:3], np.array(bounds)), 0, None))
+    for wrong in (runs[:2], (*runs, runs[3])):
+        with pytest.raises(ValueError, match="elements are"):
+            made(tmp_path, (b"a%d", np.array([[5], [6], [7]]), wrong, 0, None))

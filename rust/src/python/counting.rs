@@ -10,6 +10,7 @@ use super::byte_arrays::{NewByteArray, integers};
 use super::pipeline_class::guarded;
 use crate::cell_numbers::{self, CellGrid, Positions};
 use crate::counting;
+use crate::extents;
 use crate::taken_rows::{self, Runs};
 
 /// Bytes of a number.
@@ -54,6 +55,19 @@ pub fn number_cells<'py>(
     // SAFETY: a number was written for each position, as one is found only then.
     let numbers = unsafe { content.filled() };
     Ok((numbers, integers(py, &filled)?, integers(py, &counts)?))
+}
+
+#[pyfunction]
+pub fn find_extent(
+    py: Python<'_>,
+    positions: &Bound<'_, PyAny>,
+    double: bool,
+    rank: usize,
+    threads: usize,
+) -> PyResult<Option<(Vec<f64>, Vec<f64>)>> {
+    let buffer = Buffer::of(positions, false)?;
+    let positions = Positions { values: buffer.bytes()?, double };
+    guarded(py, || extents::find(positions, rank, threads))
 }
 
 #[pyfunction]

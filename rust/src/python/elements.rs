@@ -12,6 +12,7 @@ use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::NewByteArray;
 use super::files::PyNewFiles;
 use super::pipeline_class::{ChangedFile, HeldFile, columns, guarded, job_table, told_of};
+use crate::byte_strings::ByteString;
 use crate::cell_changes::{Agreement, HeldCells};
 use crate::cell_files::{self, CellArray, ShardsForm};
 use crate::element_parts::ElementParts;
@@ -119,7 +120,8 @@ pub fn join_elements<'py>(py: Python<'py>, elements: &Bound<'py, PyList>) -> PyR
 #[pyfunction]
 pub fn join_pieces<'py>(py: Python<'py>, elements: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyByteArray>> {
     let strings = Strings::of(elements)?;
-    let found = strings.strings()?;
+    let runs = strings.runs()?;
+    let found = strings.strings(&runs)?;
     let sizes = found.iter().map(|each| u32::try_from(each.len()).ok().map(|size| size as usize));
     let total = sizes.map(|size| size?.checked_add(WORD)).try_fold(0usize, |total, size| total.checked_add(size?));
     NewByteArray::filled_by(py, total.ok_or_else(|| invalid("too many bytes"))?, |mut out| {
@@ -127,7 +129,7 @@ pub fn join_pieces<'py>(py: Python<'py>, elements: &Bound<'py, PyTuple>) -> PyRe
             let (word, after) = out.split_at_mut(WORD);
             let (target, after) = after.split_at_mut(each.len());
             word.copy_from_slice(&(each.len() as u32).to_le_bytes());
-            each.copy_to(0, target);
+            each.copy_to(target);
             out = after;
         }
     })
@@ -152,30 +154,36 @@ pub fn encode_manifests<'py>(
     made.ok_or_else(|| invalid("starts, chunks and fragments do not fit together"))
 }
 
-/// Byte strings of one buffer.
+/// Byte strings of one buffer: each a run of bytes, or some of them one after the other.
 struct Strings<'py> {
     buffer: Buffer<'py>,
     starts: Vec<i64>,
     lengths: Vec<i64>,
+    bounds: Option<Vec<i64>>,
 }
 
 impl<'py> Strings<'py> {
-    /// Of a buffer, and int64 that tell where each begins in it and how long it is.
+    /// Of a buffer, and int64 that tell where each run begins in it and how long it is; and, where byte strings are
+    /// several, at which of these each begins, and how many there are.
     fn of(elements: &Bound<'py, PyTuple>) -> PyResult<Self> {
-        let (data, starts, lengths): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>) = elements.extract()?;
+        if !(3..=4).contains(&elements.len()) {
+            return Err(invalid("elements are a buffer, starts and lengths, and perhaps bounds"));
+        }
         Ok(Strings {
-            buffer: Buffer::of(&data, false)?,
-            starts: integers_of(&starts)?,
-            lengths: integers_of(&lengths)?,
+            buffer: Buffer::of(&elements.get_item(0)?, false)?,
+            starts: integers_of(&elements.get_item(1)?)?,
+            lengths: integers_of(&elements.get_item(2)?)?,
+            bounds: elements.iter().nth(3).map(|bounds| integers_of(&bounds)).transpose()?,
         })
     }
 
-    fn packing(&self, sums: usize, shards: Option<&Bound<'_, PyTuple>>) -> PyResult<Packing<'_>> {
-        let table = shards.map(|shards| shard_table(shards, self.starts.len())).transpose()?;
-        Packing::new(self.strings()?, sums, table).map_err(invalid)
+    /// The byte strings, of these `runs`.
+    fn strings<'a>(&self, runs: &'a [SharedBytes<'a>]) -> PyResult<Vec<ByteString<'a>>> {
+        let Some(bounds) = &self.bounds else { return Ok(ByteString::each(runs)) };
+        ByteString::between(runs, bounds).ok_or_else(|| invalid("bounds that are not those of all runs"))
     }
 
-    fn strings(&self) -> PyResult<Vec<SharedBytes<'_>>> {
+    fn runs(&self) -> PyResult<Vec<SharedBytes<'_>>> {
         let bytes = self.buffer.bytes()?;
         let string =
             |(&start, &length): (&i64, &i64)| bytes.part(usize::try_from(start).ok()?, usize::try_from(length).ok()?);
@@ -238,7 +246,10 @@ pub fn pack_elements<'py>(
     threads: usize,
 ) -> PyResult<(Bound<'py, PyByteArray>, Vec<usize>)> {
     let strings = Strings::of(elements)?;
-    let call = strings.packing(sums, shards)?;
+    let runs = strings.runs()?;
+    let strings = strings.strings(&runs)?;
+    let table = shards.map(|shards| shard_table(shards, strings.len())).transpose()?;
+    let call = Packing::new(strings, sums, table).map_err(invalid)?;
     let mut content = NewByteArray::new(py)?;
     let out = content.grow_with_zeros(call.total())?;
     guarded(py, || call.pack(out, threads))?.map_err(|reason| PyRuntimeError::new_err(reason.to_string()))?;
@@ -266,8 +277,9 @@ pub fn make_cell_files(
         let form = PathForm::new(form).map_err(invalid)?;
         held.push((form, cells.shape(), cells.copied_integers()?, Strings::of(elements)?, *sums, shards.clone()));
     }
+    let runs = held.iter().map(|(_, _, _, strings, ..)| strings.runs()).collect::<PyResult<Vec<_>>>()?;
     let mut made = Vec::with_capacity(held.len());
-    for (form, shape, cells, strings, sums, shards) in &held {
+    for ((form, shape, cells, strings, sums, shards), runs) in held.iter().zip(&runs) {
         let &[_, rank] = shape.as_slice() else { return Err(invalid("cells are rows of integers")) };
         let shards = shards.clone().map(|(grid, strides, count, index_at_start, has_checksum)| ShardsForm {
             grid,
@@ -276,7 +288,7 @@ pub fn make_cell_files(
             index_at_start,
             has_checksum,
         });
-        made.push(CellArray::new(form, cells, rank, strings.strings()?, *sums, shards).map_err(invalid)?);
+        made.push(CellArray::new(form, cells, rank, strings.strings(runs)?, *sums, shards).map_err(invalid)?);
     }
     let (start, edit, end) = beside;
     let names = NamesBeside { start, edit, end, number };

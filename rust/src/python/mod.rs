@@ -53,6 +53,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(block::block_of_elements, module)?)?;
     module.add_function(wrap_pyfunction!(block::locate_block, module)?)?;
     module.add_function(wrap_pyfunction!(counting::find_cell_runs, module)?)?;
+    module.add_function(wrap_pyfunction!(counting::find_extent, module)?)?;
     module.add_function(wrap_pyfunction!(counting::find_runs, module)?)?;
     module.add_function(wrap_pyfunction!(counting::number_cells, module)?)?;
     module.add_function(wrap_pyfunction!(counting::stable_order, module)?)?;
@@ -81,6 +82,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::read_named_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::remove_files, module)?)?;
     module.add_function(wrap_pyfunction!(retire_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::cell_texts, module)?)?;
     module.add_function(wrap_pyfunction!(rows::decode_ranges, module)?)?;
     module.add_function(wrap_pyfunction!(rows::encode_tiles, module)?)?;
     module.add_function(wrap_pyfunction!(rows::find_cells, module)?)?;

@@ -1,12 +1,13 @@
 //! Rows of integers: see `rows`; and those that cells name: see `fragment_ranges`.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes};
+use pyo3::types::{PyByteArray, PyBytes, PyList};
 
 use super::arguments::invalid;
 use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::{NewByteArray, integers, write_integers};
 use super::pipeline_class::guarded;
+use crate::cell_texts::CellTexts;
 use crate::link_placement::{self, Placed};
 use crate::{fragment_ranges, rows};
 
@@ -34,6 +35,13 @@ pub fn find_rows<'py>(
     let (table, rows) = (whole_rows(table, width)?, whole_rows(rows, width)?);
     let found = guarded(py, || rows::find(&table, &rows, width))?;
     found.map(|numbers| integers(py, &numbers)).transpose()
+}
+
+#[pyfunction]
+pub fn cell_texts<'py>(py: Python<'py>, cells: &Bound<'py, PyAny>, rank: usize) -> PyResult<Bound<'py, PyList>> {
+    let cells = whole_rows(cells, rank)?;
+    let texts = guarded(py, || CellTexts::new(&cells, rank))?;
+    PyList::new(py, texts.iter())
 }
 
 #[pyfunction]

@@ -7,7 +7,7 @@ imported when a conversion needs them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from operator import index
 from pathlib import Path
@@ -224,6 +224,13 @@ class Polylines:
     def checked(self) -> Polylines:
         """Return the same with arrays of fitting lengths, as they can be stored. Raises :class:`DataError`."""
         positions = checked_positions(self.positions, what="vertices of polylines")
+        return replace(self, positions=positions)._fitting()
+
+    def _fitting(self) -> Polylines:
+        """Return the same with arrays of fitting lengths. Positions are still to be checked; raises as ``checked``."""
+        positions = plain_array(self.positions, "vertices of polylines")
+        if positions.ndim != 2:
+            positions = checked_positions(positions, what="vertices of polylines")  # which says what is wrong
         starts, ids = checked_ids(self.starts, None, "starts"), checked_ids(self.object_ids, None, "object_ids")
         ends = len(starts) == len(ids) + 1 and starts[0] == 0 and starts[-1] == len(positions)
         if not ends or (np.diff(starts) < 0).any():

@@ -135,13 +135,14 @@ def write(
     named = _kinds_of(geometry)[-1] if kind is None else kind_named(kind)
     if named not in _kinds_of(geometry):
         raise DataError(f"a {type(geometry).__name__} is {' or '.join(_kinds_of(geometry))}, not {named}")
-    value = geometry.checked()
+    value = geometry._fitting() if isinstance(geometry, Polylines) else geometry.checked()
     if isinstance(value, Polylines):
         if object_attributes:
             raise DataError("object_attributes of lines are part of the Polylines")
         if len(value) == 0 and options.get("bounds") is None:
             raise DataError("there are no lines: give space=Space(bounds=(lowest, highest corner)) for an empty store")
-    write_value(path, value, named, GivenObjects(None, object_attributes, groups, group_attributes), options)
+    given = GivenObjects(None, object_attributes, groups, group_attributes)
+    write_value(path, value, named, given, options)
 
 
 def kind_named(kind: str) -> str:

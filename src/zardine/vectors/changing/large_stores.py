@@ -106,8 +106,8 @@ def store_lines(
     prepared = prepare(vertices.corners(), options, may_ignore=False, count=vertices.count)
     if vertices.count <= WHOLE:
         shape, corners = prepared.chunk_shape, prepared.bounds
-        content = polyline_content(*loaded(vertices), lines.lengths, shape, lines.objects, corners)
-        store_content(path, replace(content, groups=lines.groups), kind, prepared, options, origin)
+        content = polyline_content(*loaded(vertices), lines.lengths, shape, lines.objects, corners, lines.groups)
+        store_content(path, content, kind, prepared, options, origin)
         step(1)
         return
 

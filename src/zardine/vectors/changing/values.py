@@ -26,8 +26,8 @@ from zardine.vectors.content.arguments import (
     checked_ids,
     checked_links,
     checked_parents,
-    checked_positions,
     checked_rows,
+    positions_and_corners,
 )
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Content
@@ -58,15 +58,18 @@ def write_value(
     check_options(options)
     given = replace(given, ids=value.object_ids)
     of_lines = isinstance(value, Polylines)
-    points = checked_positions(value.positions, dtype, "vertices of polylines" if of_lines else "positions")
+    what = "vertices of polylines" if of_lines else "positions"
+    points, corners = positions_and_corners(value.positions, dtype, what)
     if isinstance(value, Polylines):
         given = replace(given, attributes=value.object_attributes)
-        lines = _lines(value, points, given)
-        store_lines(path, lines, checked_kind(kind, np.diff(value.starts)), options, origin=origin)
+        columns = columns_of(value.attributes, len(points), "vertices")
+        lengths = np.diff(value.starts)
+        lines = Lines(VerticesInMemory(points, columns, corners), lengths, *new_objects(given, len(lengths)))
+        store_lines(path, lines, checked_kind(kind, lengths), options, origin=origin)
         return
     if isinstance(value, Points) and not _has_objects(given):
         columns = columns_of(value.attributes, len(points), "points")
-        store_points(path, VerticesInMemory(points, columns), options, origin=origin)
+        store_points(path, VerticesInMemory(points, columns, corners), options, origin=origin)
         return
     chosen = prepare(points, options, may_ignore=isinstance(value, Points))
     match value:
@@ -116,12 +119,6 @@ def _points(value: Points, points: Array, given: GivenObjects, chosen: Prepared)
     groups = groups_of(given.groups, given.group_attributes, distinct)
     content = object_points(points, columns, ids, chosen.chunk_shape, object_columns=of_objects, object_ids=distinct)
     return replace(content, groups=groups)
-
-
-def _lines(value: Polylines, points: Array, given: GivenObjects) -> Lines:
-    lengths = np.diff(value.starts)
-    columns = columns_of(value.attributes, len(points), "vertices")
-    return Lines(VerticesInMemory(points, columns), lengths, *new_objects(given, len(lengths)))
 
 
 def _skeleton(value: Skeleton, points: Array, given: GivenObjects, chosen: Prepared) -> Content:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.vectors.format.grids import automatic_chunk_shape, bins_per_chunk
+from zardine.vectors.format.ragged import extent_of
 
 _MOST_BINS = 2**20
 
@@ -37,6 +38,13 @@ def checked_positions(positions: Any, dtype: Any = None, what: str = "positions"
     Without ``dtype`` float32 and float64 stay as they are, in the byte order of this machine, and everything else
     becomes float64. Raises :class:`~zardine.errors.DataError`.
     """
+    return positions_and_corners(positions, dtype, what)[0]
+
+
+def positions_and_corners(
+    positions: Any, dtype: Any, what: str
+) -> tuple[npt.NDArray[Any], tuple[npt.NDArray[Any], npt.NDArray[Any]] | None]:
+    """:func:`checked_positions`, and their lowest and highest corner, if these were found meanwhile."""
     array = plain_array(positions, what)
     if array.ndim != 2 or not 1 <= array.shape[1] <= 4 or array.dtype.kind not in "iuf":
         raise DataError(f"{what} are numbers of shape (N, D), D from 1 to 4; not {array.dtype} of shape {array.shape}")
@@ -48,7 +56,8 @@ def checked_positions(positions: Any, dtype: Any = None, what: str = "positions"
         if dtype is not None:
             raise DataError(f"positions are stored as float32 or float64, not {dtype!r}")
         wanted = np.dtype("f8")
-    if array.size and not np.isfinite(array).all():
+    corners = extent_of(array)
+    if array.size and corners is None and not np.isfinite(array).all():
         row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
         raise DataError(f"{what} must be finite; row {row} is {array[row].tolist()}")
     if array.dtype == wanted:
@@ -57,7 +66,7 @@ def checked_positions(positions: Any, dtype: Any = None, what: str = "positions"
         stored = array.astype(wanted)
     if stored.size and not np.isfinite(stored).all():
         raise DataError(f"{what} are too large for {wanted}")
-    return stored
+    return stored, corners if stored is array else None
 
 
 def checked_shapes(

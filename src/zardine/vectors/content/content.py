@@ -6,7 +6,7 @@ Rows, fragments and objects are numbered from 0 through all loaded cells; cells 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.kernel import KERNEL
 from zardine.vectors.content.columns import Column
-from zardine.vectors.format.ragged import row_numbers, starts_of, take_rows
+from zardine.vectors.format.ragged import find_places, row_numbers, runs_at, starts_of, take_rows
 
 Columns = Mapping[str, Column]
 
@@ -102,6 +102,18 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class GivenRows:
+    """Rows of cells as they were given: each fragment is a run of them."""
+
+    positions: npt.NDArray[Any]
+    columns: Columns
+    first: Ints
+    """Where the run of each fragment begins."""
+    lengths: Ints
+    """How many rows it has."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Content:
     """What a level holds."""
 
@@ -117,6 +129,45 @@ class Content:
     """By level difference."""
     objects: Objects | None = None
     groups: Groups | None = None
+    given: GivenRows | None = field(init=False, default=None)
+    """Where the rows come from that are not in their order yet: who stores them needs no other copy."""
+
+    @classmethod
+    def of_runs(
+        cls,
+        keys: Ints,
+        row_starts: Ints,
+        given: GivenRows,
+        fragments: Fragments,
+        objects: Objects,
+        links: Mapping[int, Links] | None = None,
+        groups: Groups | None = None,
+    ) -> Content:
+        """Return what holds rows that are put in their order when somebody asks for them."""
+        made = object.__new__(cls)
+        values = {"keys": keys, "row_starts": row_starts, "fragments": fragments, "fragment_attributes": {}}
+        values |= {"links": links or {}, "objects": objects, "groups": groups, "given": given}
+        for name, value in values.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Return rows that were not in their order yet; all are then."""
+        if name not in ("positions", "vertex_attributes"):
+            raise AttributeError(name)
+        given = self.given
+        if given is not None:  # else another thread has just done it
+            runs = given.first, given.lengths
+            columns = {each: replace(old, values=runs_at(old.values, *runs)) for each, old in given.columns.items()}
+            object.__setattr__(self, "positions", runs_at(given.positions, *runs))
+            object.__setattr__(self, "vertex_attributes", columns)
+            object.__setattr__(self, "given", None)
+        return object.__getattribute__(self, name)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self.row_starts[-1])
 
     def cell_of_rows(self) -> Ints:
         """For each row the number of its cell."""
@@ -124,12 +175,9 @@ class Content:
 
     def cells_of(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the number of the cell of each of ``rows``, of any shape, and its number within that."""
-        is_few = 0 < rows.size < len(self.positions) // _FEW
+        is_few = 0 < rows.size < self.count // _FEW
         if KERNEL is not None and is_few and rows.min() >= 0:
-            plain = np.ascontiguousarray(self.row_starts, np.int64), np.ascontiguousarray(rows, np.int64)
-            found = KERNEL.find_cells(*plain)
-            cells, local = (np.frombuffer(each, np.int64).reshape(rows.shape) for each in found)
-            return cells, local
+            return find_places(self.row_starts, rows)
         cells = self.cell_of_rows()[rows]
         return cells, rows - self.row_starts[cells]
 

@@ -84,6 +84,8 @@ class VerticesInMemory:
 
     positions: npt.NDArray[Any]
     columns: Columns
+    known: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None
+    """The lowest and the highest corner, where they are known."""
 
     @property
     def count(self) -> int:
@@ -102,7 +104,9 @@ class VerticesInMemory:
 
     def corners(self) -> npt.NDArray[Any]:
         """The lowest and the highest corner."""
-        return np.stack(bounds_of(self.positions)) if len(self.positions) else self.positions
+        if not len(self.positions):
+            return self.positions
+        return np.stack(bounds_of(self.positions) if self.known is None else self.known)
 
     def parts(self) -> Iterator[tuple[npt.NDArray[Any], Values]]:
         """Give positions and values, some at a time."""

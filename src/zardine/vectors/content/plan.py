@@ -6,8 +6,9 @@ before all of its nodes are stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, Unpack
 
@@ -18,7 +19,7 @@ from zardine.buffers import BytesLike, Ints
 from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.content.columns import Column, absent_value
-from zardine.vectors.content.content import Columns, Content, Groups, Links
+from zardine.vectors.content.content import Columns, Content, GivenRows, Groups, Links
 from zardine.vectors.content.link_placement import PlacedLinks, place_in_cells
 from zardine.vectors.format.cell_documents import cell_attributes
 from zardine.vectors.format.documents import LevelBlock, new_level
@@ -27,8 +28,8 @@ from zardine.vectors.format.grids import MOST_CELLS, MOST_COORDINATE, grid_for
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
 from zardine.vectors.format.links import SELF, encode_link_cells, segment_of, signed
 from zardine.vectors.format.manifests import manifest_pieces
-from zardine.vectors.format.pieces import Pieces
-from zardine.vectors.format.ragged import row_numbers, starts_of
+from zardine.vectors.format.pieces import Pieces, RunPieces
+from zardine.vectors.format.ragged import find_places, starts_of
 from zardine.vectors.format.removed_objects import SOLE
 
 MANIFESTS_AT_ONCE = 16384
@@ -118,8 +119,8 @@ def with_room(grid: Grid, old: Grid, keys: Ints) -> Grid:
 
 def level_attributes(content: Content, level: int, nodes: Sequence[Node], **more: Unpack[LevelBlock]) -> dict[str, Any]:
     """Return the attributes of the group of a level that is made of ``nodes``."""
-    more.setdefault("fragments_tile", True if content.fragments.tile and len(content.positions) else None)
-    return new_level(level, len(content.positions), families_in(nodes), **more)
+    more.setdefault("fragments_tile", True if content.fragments.tile and content.count else None)
+    return new_level(level, content.count, families_in(nodes), **more)
 
 
 def families_in(nodes: Sequence[Node]) -> list[str]:
@@ -130,18 +131,19 @@ def families_in(nodes: Sequence[Node]) -> list[str]:
 
 def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[Node]:
     """Every node below a level but that of the level itself; ``always_links``: also where there are none."""
-    positions = content.positions.astype(content.positions.dtype.newbyteorder("<"), copy=False)
-    yield _cells(
-        "vertices",
-        grid,
-        content.keys,
-        cut(positions, content.row_starts),
-        {"zv_array": "vertices", "dtype": positions.dtype.name, "encoding": "raw"},
-    )
-    vertices, parts = content.vertex_attributes, content.fragment_attributes
-    yield from plan_columns("vertex_attributes", vertices, content.row_starts, content, grid)
-    yield from plan_columns("fragment_attributes", parts, content.fragments.before, content, grid)
-    fragments = content.fragments
+    given, fragments = content.given, content.fragments  # the rows as they are now, whoever asks for them meanwhile
+    cut_rows: Callable[[Any], Pieces | RunPieces]
+    if given is None:
+        rows, columns = content.positions, content.vertex_attributes
+        cut_rows = partial(cut, starts=content.row_starts)
+    else:
+        rows, columns = given.positions, given.columns
+        cut_rows = partial(_cut_runs, given=given, bounds=fragments.before)
+    positions = rows.astype(rows.dtype.newbyteorder("<"), copy=False)
+    about = {"zv_array": "vertices", "dtype": positions.dtype.name, "encoding": "raw"}
+    yield _cells("vertices", grid, content.keys, cut_rows(positions), about)
+    yield from _plan_columns("vertex_attributes", columns, cut_rows, content, grid)
+    yield from plan_columns("fragment_attributes", content.fragment_attributes, fragments.before, content, grid)
     counts = np.diff(fragments.starts)
     if fragments.tile:
         blobs = encode_tiles(fragments.before, counts)
@@ -167,12 +169,18 @@ def plan_members(content: Content, layout: Layout) -> Iterator[Node]:
 
 def plan_columns(family: str, columns: Columns, starts: Ints, content: Content, grid: Grid) -> Iterator[Node]:
     """The arrays of attributes with a row for each vertex or fragment."""
+    yield from _plan_columns(family, columns, lambda values: cut(values, starts), content, grid)
+
+
+def _plan_columns(
+    family: str, columns: Columns, cut_values: Callable[[Any], Pieces | RunPieces], content: Content, grid: Grid
+) -> Iterator[Node]:
     if columns:
         yield Node(family, group())
     for name, column in columns.items():
         kind = "attribute" if family == "vertex_attributes" else "fragment_attribute"
         attributes = {"zv_array": kind, **column_attributes(name, column), **_channels(column), **column.details}
-        yield _cells(f"{family}/{name}", grid, content.keys, cut(column.values, starts), attributes)
+        yield _cells(f"{family}/{name}", grid, content.keys, cut_values(column.values), attributes)
 
 
 def plan_links(
@@ -255,9 +263,9 @@ def _plan_objects(content: Content, layout: Layout) -> Iterator[Node]:
     objects = content.objects
     assert objects is not None
     rank = content.keys.shape[1]
-    cell = row_numbers(np.diff(content.fragments.before))[objects.fragments]
-    chunks = content.keys[cell] if len(cell) else np.zeros((0, rank), np.int64)
-    blobs = manifest_pieces(objects.starts, chunks, objects.fragments - content.fragments.before[cell])
+    cell, local = find_places(content.fragments.before, objects.fragments)
+    chunks = content.keys.take(cell, axis=0) if len(cell) else np.zeros((0, rank), np.int64)
+    blobs = manifest_pieces(objects.starts, chunks, local)
     present = int((np.diff(objects.starts) > 0).sum())
     sole = np.bincount(objects.fragments, minlength=1).max() <= 1
     yield from plan_objects(objects.ids, objects.attributes, blobs, present, rank, layout, sole=bool(sole))
@@ -348,13 +356,25 @@ def _channels(column: Column) -> dict[str, Any]:
 
 def cut(values: npt.NDArray[Any], starts: Ints) -> Pieces:
     """The bytes of the rows of each cell."""
-    size = values.dtype.itemsize * int(np.prod(values.shape[1:], dtype=np.int64))
-    return Pieces.between(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data, starts * size)
+    data, size = _bytes_of_rows(values)
+    return Pieces.between(data, starts * size)
 
 
-def _cells(path: str, grid: Grid, chunks: Ints, cells: Pieces, about: Mapping[str, Any]) -> Node:
-    filled = cells.filled
-    if not filled.all():
+def _cut_runs(values: npt.NDArray[Any], given: GivenRows, bounds: Ints) -> RunPieces:
+    """:func:`cut` of what has a row for each that was ``given``; cells are of the runs between ``bounds``."""
+    data, size = _bytes_of_rows(values)
+    return RunPieces(data, given.first * size, given.lengths * size, bounds)
+
+
+def _bytes_of_rows(values: npt.NDArray[Any]) -> tuple[BytesLike, int]:
+    """The rows of an array, one after the other, and how many bytes each has."""
+    size = values.dtype.itemsize * prod(values.shape[1:])
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data, size
+
+
+def _cells(path: str, grid: Grid, chunks: Ints, cells: Pieces | RunPieces, about: Mapping[str, Any]) -> Node:
+    if isinstance(cells, Pieces) and not cells.filled.all():
+        filled = cells.filled
         chunks, cells = chunks[filled], cells.take(filled)
     metadata = cells_metadata(grid.shape, grid.layout, cell_attributes(chunks, grid.origin, about))
     return Node(path, metadata, chunks, cells)

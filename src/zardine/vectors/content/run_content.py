@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import array_of, checked_mapping, joined_arrays
-from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
+from zardine.vectors.content.content import Columns, Content, Fragments, GivenRows, Groups, Links, Objects
 from zardine.vectors.format.grids import Corners, chunk_runs
-from zardine.vectors.format.ragged import ranges, rows_at, runs_at, stable_order, starts_of
+from zardine.vectors.format.ragged import ranges, rows_at, stable_order, starts_of
 
 
 def run_content(
@@ -26,29 +25,21 @@ def run_content(
     chunk_shape: Sequence[float],
     objects: Objects,
     corners: Corners | None = None,
-) -> tuple[Content, tuple[Ints, Ints]]:
+) -> Content:
     """Runs of rows, cut at the rows ``edges`` (ascending) and where the chunk changes.
 
     The rows of each object are those from its place in ``starts`` to the next. Of ``objects`` the ids and attributes
-    count. ``corners``: of a box that holds all positions, if one is known. Also gives, of each run in the order in
-    which they are stored, its first row among those given, and how many it has.
+    count. ``corners``: of a box that holds all positions, if one is known. Rows are as ``given`` until somebody asks
+    for them.
     """
     first, cells_of, keys, in_cells = chunk_runs(positions, chunk_shape, edges, corners)
     lengths = np.diff(np.concatenate([first, [len(positions)]]))
     manifests = np.searchsorted(first, starts).astype(np.int64, copy=False)
     by_cell = stable_order(cells_of, len(keys))
-    place = np.empty(len(first), np.int64)
-    place[by_cell] = np.arange(len(first))
-    first, lengths = first[by_cell], lengths[by_cell]
-    content = Content(
-        keys,
-        starts_of(in_cells),
-        runs_at(positions, first, lengths),
-        Fragments.tiling(starts_of(np.bincount(cells_of, minlength=len(keys))), starts_of(lengths)),
-        {name: replace(column, values=runs_at(column.values, first, lengths)) for name, column in columns.items()},
-        objects=Objects(objects.ids, manifests, place, objects.attributes),
-    )
-    return content, (first, lengths)
+    given = GivenRows(positions, columns, first.take(by_cell), lengths.take(by_cell))
+    fragments = Fragments.tiling(starts_of(np.bincount(cells_of, minlength=len(keys))), starts_of(given.lengths))
+    parts = Objects(objects.ids, manifests, inverse(by_cell), objects.attributes)
+    return Content.of_runs(keys, starts_of(in_cells), given, fragments, parts)
 
 
 def polyline_content(
@@ -58,20 +49,22 @@ def polyline_content(
     chunk_shape: Sequence[float],
     objects: Objects,
     corners: Corners | None = None,
+    groups: Groups | None = None,
 ) -> Content:
     """Lines of ``lengths`` vertices; where a line goes on in another chunk, a link says so.
 
     ``corners``: of a box that holds all positions, if one is known.
     """
     edges = starts_of(lengths)
-    content, _ = run_content(positions, columns, edges[:-1][lengths > 0], edges, chunk_shape, objects, corners)
+    content = run_content(positions, columns, edges[:-1][lengths > 0], edges, chunk_shape, objects, corners)
     assert content.objects is not None
     fragments, starts = content.objects.fragments, content.fragments.starts
     goes_on = np.ones(len(fragments), np.bool_)
     goes_on[content.objects.starts[:-1][np.diff(content.objects.starts) > 0]] = False
     later = np.flatnonzero(goes_on)
-    endpoints = np.stack([starts[fragments[later - 1] + 1] - 1, starts[fragments[later]]], axis=1)
-    return replace(content, links={0: Links(endpoints)})
+    last = starts.take(fragments.take(later - 1) + 1) - 1
+    endpoints = np.stack([last, starts.take(fragments.take(later))], axis=1)
+    return _linked(content, endpoints, groups)
 
 
 def skeleton_content(
@@ -90,13 +83,23 @@ def skeleton_content(
     begins[1:] |= own[1:] != own[:-1]
     taken = {name: column.take(order) for name, column in columns.items()}
     edges, trees = np.flatnonzero(begins), starts_of(np.bincount(own, minlength=len(objects.ids)))
-    content, runs = run_content(rows_at(positions, order), taken, edges, trees, chunk_shape, objects)
-    again = ranges(*runs)
+    content = run_content(rows_at(positions, order), taken, edges, trees, chunk_shape, objects)
+    assert content.given is not None
+    again = ranges(content.given.first, content.given.lengths)
     stored = inverse(again)
     starts = again[content.fragments.starts[:-1]]
     child = starts[new_parents[starts] >= 0]
     endpoints = np.stack([stored[child], stored[new_parents[child]]], axis=1)
-    return replace(content, links={0: Links(endpoints)})
+    return _linked(content, endpoints)
+
+
+def _linked(content: Content, endpoints: Ints, groups: Groups | None = None) -> Content:
+    """Return the same with links, and with groups; its rows are not asked for."""
+    given, objects = content.given, content.objects
+    assert given is not None
+    assert objects is not None
+    links = {0: Links(endpoints)}
+    return Content.of_runs(content.keys, content.row_starts, given, content.fragments, objects, links, groups)
 
 
 def depth_first(parents: Ints, row: Ints) -> Ints:

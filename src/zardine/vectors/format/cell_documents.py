@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import CorruptionError
+from zardine.kernel import KERNEL
 from zardine.vectors.format.ragged import find_rows, starts_of, unique_rows
 
 NONEMPTY, ORIGIN = "nonempty_chunks", "chunk_grid_origin"
@@ -44,6 +45,9 @@ def key_texts(chunks: Ints) -> list[str]:
 
 
 def _texts(chunks: bytes, rank: int) -> list[str]:
+    if KERNEL is not None and rank:
+        texts: list[str] = KERNEL.cell_texts(np.frombuffer(chunks, np.int64), rank)
+        return texts
     columns = (map(str, column.tolist()) for column in np.frombuffer(chunks, np.int64).reshape(-1, rank).T)
     return sorted(map(".".join, zip(*columns, strict=True)))
 

@@ -34,6 +34,9 @@ _AT_ONCE = 2**14
 _MANY = 2**12
 """Positions that are worth a call of the kernel."""
 
+_MOST_NUMBERED = 2**31 - 1
+"""Cells that the kernel numbers."""
+
 
 def chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> Ints:
     """The chunk of each position: shape ``(N, D)``. Raises :class:`DataError` for NaN and for what is too far away."""
@@ -133,7 +136,7 @@ def _grid_around(
 
 
 def _is_for_kernel(positions: npt.NDArray[Any], cells: int) -> bool:
-    is_worth_it = len(positions) >= _MANY and cells <= min(4 * len(positions), MOST_COORDINATE)
+    is_worth_it = len(positions) >= _MANY and cells <= min(4 * len(positions), _MOST_NUMBERED)
     return KERNEL is not None and is_worth_it and _is_plain(positions)
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from zardine.chunk_grids.regular import RegularGrid
 from zardine.codecs.base import BytesBytesCodec, Codec
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.registry import codec_from
@@ -22,6 +23,7 @@ from zardine.errors import DataError, MetadataError
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
+from zardine.vectors.format.cell_documents import NONEMPTY
 
 Shards: TypeAlias = int | Sequence[int] | None
 """Cells of a shard along all axes, or along each."""
@@ -152,7 +154,8 @@ def cells_metadata(shape: Sequence[int], layout: Layout, attributes: Mapping[str
         plain = _plain_cells(*about)
     except TypeError:  # a codec that cannot be hashed
         plain = _plain_cells.__wrapped__(*about)
-    return plain.with_attributes(attributes_to_json(attributes))
+    others = {name: value for name, value in attributes.items() if name != NONEMPTY}  # thousands of texts, at times
+    return plain.with_attributes({**attributes, **attributes_to_json(others)})
 
 
 @lru_cache(64)
@@ -181,14 +184,25 @@ def table_metadata(
     checksum: bool,
 ) -> ArrayMetadata:
     """The document of an array with one element, or row, for each object or group."""
+    about = len(shape), dtype, fill_value, checksum
+    try:
+        plain = _plain_table(*about)
+    except TypeError:  # a fill value that cannot be hashed
+        plain = _plain_table.__wrapped__(*about)
+    grid = RegularGrid(tuple(max(1, each) for each in chunks)).to_extension()
+    return replace(plain, shape=tuple(shape), chunk_grid=grid, attributes=attributes_to_json(attributes))
+
+
+@lru_cache(64)
+def _plain_table(rank: int, dtype: Any, fill_value: Any, checksum: bool) -> ArrayMetadata:
+    """The document of a table with one row, to be one of any length."""
     return new_array_metadata(
-        shape=tuple(shape),
+        shape=(1,) * rank,
         dtype=dtype,
-        chunks=tuple(max(1, each) for each in chunks),
+        chunks=(1,) * rank,
         compressors=[ZstdCodec(level=0)],
         checksum=checksum,
         fill_value=fill_value,
-        attributes=attributes,
     )
 
 

@@ -38,7 +38,9 @@ def manifest_pieces(starts: Ints, chunks: Ints, fragments: Ints) -> Pieces:
     if KERNEL is not None and len(fragments) >= _MANY:
         arguments = (np.ascontiguousarray(each, np.int64) for each in (starts, chunks, fragments))
         data = KERNEL.encode_manifests(*arguments, chunks.shape[1])
-        return Pieces.between(data, starts * size + 4 * np.arange(len(starts)))
+        edges = starts * size + 4 * np.arange(len(starts))
+        heads = 4 * np.arange(1, len(starts))
+        return Pieces(data, edges[:-1] + heads, np.diff(edges), framed=True)
     blocks = np.zeros(len(fragments), _block(chunks.shape[1]))
     blocks["chunk"], blocks["fragment"] = chunks, fragments
     data, edges = blocks.tobytes(), starts.tolist()

@@ -36,6 +36,17 @@ def row_numbers(counts: npt.ArrayLike) -> Ints:
     return np.repeat(np.arange(len(lengths)), lengths)
 
 
+def find_places(starts: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """For each of some values, named by their places in all, the number of its row, and its place in that."""
+    if KERNEL is not None and values.size >= _FEWEST:
+        plain = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(values, np.int64)
+        found = KERNEL.find_cells(*plain)
+        rows, places = (np.frombuffer(each, np.int64).reshape(values.shape) for each in found)
+        return rows, places
+    rows = row_numbers(np.diff(starts))[values]
+    return rows, values - starts[rows]
+
+
 def take_rows(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Some rows of a ragged array: the new starts, and the places of their values in the old one."""
     counts = starts[rows + 1] - starts[rows]
@@ -60,6 +71,9 @@ def bounds_of(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any
     """The lowest and the highest value of each column."""
     if len(rows) <= _A_HANDFUL:
         return rows.min(axis=0), rows.max(axis=0)
+    found = extent_of(rows)
+    if found is not None:
+        return found
     low = high = rows
     if len(rows) >= 4 * _SIDE_BY_SIDE and rows.flags.c_contiguous and rows.shape[1]:
         whole = len(rows) // _SIDE_BY_SIDE * _SIDE_BY_SIDE
@@ -67,6 +81,16 @@ def bounds_of(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any
         low = np.concatenate([wide.min(axis=0).reshape(_SIDE_BY_SIDE, -1), rest])
         high = np.concatenate([wide.max(axis=0).reshape(_SIDE_BY_SIDE, -1), rest])
     return np.array([column.min() for column in low.T]), np.array([column.max() for column in high.T])
+
+
+def extent_of(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+    """:func:`bounds_of` many rows of finite floats, by the kernel; ``None`` for others, and where one is not finite."""
+    is_plain = rows.dtype in (np.dtype("f4"), np.dtype("f8")) and rows.ndim == 2 and rows.flags.c_contiguous
+    if KERNEL is None or not is_plain or rows.nbytes < _MANY_BYTES:
+        return None
+    plain = rows.reshape(-1).view(np.uint8)
+    found = KERNEL.find_extent(plain, rows.itemsize == 8, rows.shape[1], thread_count())
+    return None if found is None else (np.array(found[0], rows.dtype), np.array(found[1], rows.dtype))
 
 
 _FEW = 2**16

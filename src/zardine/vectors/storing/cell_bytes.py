@@ -156,13 +156,22 @@ def write_pieces(array: Array, rows: Pieces) -> None:
     step = array.chunks[0]
     compressors = array._handle.layout.chain(array.chunks).compressors
     for number, start in enumerate(range(0, len(rows), step)):
-        some = rows.take(np.arange(start, min(len(rows), start + step)))
+        stop = min(len(rows), start + step)
+        some = rows.take(np.arange(start, stop))
         if some.filled.any():
-            joined = KERNEL.join_pieces(some.parts)
-            data: BytesLike = step.to_bytes(4, "little") + joined + bytes(4 * (step - len(some)))
+            joined = rows.framed_part(start, stop) or KERNEL.join_pieces(some.parts)
+            data: BytesLike = b"".join([step.to_bytes(4, "little"), joined, bytes(4 * (step - len(some)))])
             for codec in compressors:
                 data = codec.encode(data)
             _write(array, [((number,), data)], 1)
+
+
+def write_integers(array: Array, rows: Ints) -> None:
+    """Store the rows of a table of integers that no document names yet, and that fit in one chunk."""
+    chunk = np.full(array.chunks, array.fill_value, array.dtype)
+    chunk[: len(rows)] = rows
+    if (chunk != array.fill_value).any():
+        _write(array, [((0,), array._handle.layout.chain(array.chunks).encode(chunk))], 1)
 
 
 def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> None:

@@ -28,10 +28,11 @@ from zardine.stores.base import Store
 from zardine.stores.local.base_directory import BaseDirectory
 from zardine.stores.local.many_files import make_cell_files
 from zardine.stores.local.store import LocalStore
-from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.format.pieces import Pieces, RunPieces
 
 _Shards: TypeAlias = tuple[Sequence[int], Sequence[int], int, bool, bool]
-NewCells: TypeAlias = tuple[bytes, Ints, tuple[BytesLike, Ints, Ints], int, _Shards | None]
+_Strings: TypeAlias = tuple[BytesLike, Ints, Ints] | tuple[BytesLike, Ints, Ints, Ints]
+NewCells: TypeAlias = tuple[bytes, Ints, _Strings, int, _Shards | None]
 """The new cells of an array, as ``make_cell_files`` of the kernel takes them."""
 
 _AT_ONCE = 2**20
@@ -59,7 +60,7 @@ def form_of_cells(layout: ArrayLayout) -> tuple[int, ShardLayout | None] | None:
     return None if shard is None or not shard.has_words else (sums, shard)
 
 
-def new_cells(path: str, layout: ArrayLayout, cells: Ints, values: Pieces) -> NewCells | None:
+def new_cells(path: str, layout: ArrayLayout, cells: Ints, values: Pieces | RunPieces) -> NewCells | None:
     """Return cells ``(C, K)`` of an array at ``path`` for the kernel; ``None`` where it does not make their objects."""
     form = form_of_cells(layout)
     if form is None or layout.key_form is None:

@@ -23,12 +23,13 @@ from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node, as_objects
 from zardine.vectors.format.cell_documents import origin_of
-from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.format.pieces import Pieces, RunPieces
 from zardine.vectors.storing.cell_bytes import (
     can_make_cells,
     can_write_files,
     write_cells,
     write_encoded,
+    write_integers,
     write_pieces,
 )
 from zardine.vectors.storing.cell_files import CellFiles, NewCells, new_cells, put_documents
@@ -112,7 +113,8 @@ def _for_kernel(node: Node) -> NewCells | None:
         return None
     if node.chunks is not None and len(node.chunks):
         origin = origin_of(metadata.attributes, len(metadata.shape))
-        return new_cells(node.path, _layout_of(metadata), node.chunks - np.asarray(origin), Pieces.of(node.cells))
+        cells = node.cells if isinstance(node.cells, RunPieces) else Pieces.of(node.cells)
+        return new_cells(node.path, _layout_of(metadata), node.chunks - np.asarray(origin), cells)
     return None
 
 
@@ -151,7 +153,10 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
             rows = node.rows[start : start + step]
             array[start : start + len(rows)] = as_objects(rows)
     elif node.values is not None and node.values.size:
-        array[...] = node.values
+        if node.values.ndim == 1 and node.values.dtype == np.int64 and len(node.values) <= array.chunks[0]:
+            write_integers(array, node.values)
+        else:
+            array[...] = node.values
 
 
 def write_document(store: Store, path: str, metadata: NodeMetadata) -> None:
