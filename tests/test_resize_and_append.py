@@ -1,14 +1,18 @@
 """Changing the shape of an array, and in which order that reaches the store."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import zardine
+from zardine.engine.write_block import append_block
 from zardine.errors import CorruptionError, ReadOnlyError, StoreError
-from zardine.storage import Condition, CountingStore, MemoryStore, WrapperStore
+from zardine.hierarchy.update import StoredNode
+from zardine.kernel import KERNEL
+from zardine.storage import Condition, CountingStore, LocalStore, MemoryStore, WrapperStore
 
 LAYOUTS = pytest.mark.parametrize(
     "arguments",
@@ -185,6 +189,61 @@ def test_an_append_that_fails_leaves_nothing_to_appear_later(failing: str) -> No
     array.resize((16, 8))
     assert (array[:6] == VALUES[:6]).all()
     assert (array[6:] == -1).all()
+
+
+@pytest.mark.parametrize("kernel", [True, False], ids=["kernel", "python"])
+def test_an_append_that_is_interrupted_once_its_shape_is_stored_has_happened(
+    kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = made(LocalStore(tmp_path), chunks=(2, 8))
+    array.resize((6, 8))
+    replaced_by = StoredNode.replaced_by
+
+    def interrupted(node: Any, document: bytes) -> Any:
+        raise KeyboardInterrupt
+
+    def interrupted_after(self: Any, changed: Any) -> Any:
+        replaced_by(self, changed)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        if kernel and KERNEL is not None:
+            patched.setattr("zardine.nodes.array.remember", interrupted)
+        else:
+            patched.setattr("zardine.nodes.array.append_block", lambda *_: (False, None))
+            patched.setattr(StoredNode, "replaced_by", interrupted_after)
+        with pytest.raises(KeyboardInterrupt):
+            array.append(VALUES)
+    assert zardine.open_array(LocalStore(tmp_path)).shape == (14, 8)
+    assert (zardine.open_array(LocalStore(tmp_path))[6:] == VALUES).all()
+    array.append(VALUES)
+    assert array.shape == (22, 8)
+    assert (array[14:] == VALUES).all()
+
+
+@pytest.mark.skipif(KERNEL is None, reason="without the kernel the document is stored by itself")
+def test_a_document_that_another_program_replaces_meanwhile_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = made(LocalStore(tmp_path), chunks=(2, 8))
+    array.resize((6, 8))
+    seen = []
+
+    def between(handle: Any, block: Any, values: Any, document: Any) -> Any:
+        if not seen:  # a program that takes no locks
+            text = (tmp_path / "zarr.json").read_text().replace('"attributes": {}', '"attributes": {"a": 1}')
+            (tmp_path / "new").write_text(text)
+            (tmp_path / "new").replace(tmp_path / "zarr.json")
+        seen.append(append_block(handle, block, values, document))
+        return seen[-1]
+
+    monkeypatch.setattr("zardine.nodes.array.append_block", between)
+    array.append(VALUES[:1])
+    assert [stored for stored, _ in seen] == [True, True]
+    assert [version is None for _, version in seen] == [True, False]
+    again = zardine.open_array(LocalStore(tmp_path))
+    assert (again.shape, dict(again.attrs)) == ((7, 8), {"a": 1})
+    assert (again[6] == VALUES[0]).all()
 
 
 def test_a_shape_that_hides_data_is_stored_before_the_data_goes() -> None:

@@ -40,6 +40,9 @@ CHANGES: dict[str, set[str]] = {
 IN_PARTS = {("update", "in_place"), ("chunks", "rewrite"), *product(("buffered", "resize"), STRATEGIES)}
 """Where a step changes several things that are each old or new."""
 
+IN_THE_KERNEL = "append", "rewrite"
+"""What is wholly done there unless it is durable; killed there by :func:`test_killed_in_the_kernel`."""
+
 
 def killed(plan: Plan) -> list[dict[str, Any]]:
     """What came of each point."""
@@ -68,6 +71,7 @@ def test_killed_at_every_call(name: str, strategy: str, foreign: Foreign, quick_
         folder = quick_path / str(number)
         folder.mkdir()
         step = min(STEP, 7) if name == "resize" else STEP  # of which a part is a few calls
+        durable = durable or (name, strategy) == IN_THE_KERNEL
         plan = Plan(str(folder), name, way, location, durable, foreign=foreign.address, every=EVERY, step=step)
         points = killed(plan)
         check(points, plan)

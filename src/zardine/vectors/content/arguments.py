@@ -61,12 +61,12 @@ def positions_and_corners(
         row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
         raise DataError(f"{what} must be finite; row {row} is {array[row].tolist()}")
     if array.dtype == wanted:
-        return array
+        return array, corners
     with np.errstate(over="ignore"):
         stored = array.astype(wanted)
     if stored.size and not np.isfinite(stored).all():
         raise DataError(f"{what} are too large for {wanted}")
-    return stored, corners if stored is array else None
+    return stored, None
 
 
 def checked_shapes(
