@@ -5,11 +5,11 @@
 //! removed: `zardine.vectors.storing.transactions` says what each step is for. Whoever dies in between leaves what that
 //! puts in order; so does a step that is not the usual case, of which it is told how far all came.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use crate::extended_shards::{Extended, Extending, HeldShard};
-use crate::new_file::NewFile;
+use crate::new_file::{NewFile, OldFile};
 use crate::shard_table::ShardTable;
 
 /// Shards that are locked until they are changed, or let go.
@@ -36,7 +36,7 @@ pub struct Agreement<'a> {
 #[derive(Default)]
 pub struct Outcome {
     /// The document, locked: who has locked the one before keeps it so. Nothing: the change was not agreed on.
-    pub document: Option<(RawFd, Metadata)>,
+    pub document: Option<OldFile>,
     /// Whether it is the one that names no log any more.
     pub is_settled: bool,
     /// Open files that no name means any more.
@@ -95,16 +95,14 @@ impl HeldCells {
         }
         let settled = if is_done { document.replace_held(&agreed, agreement.settled) } else { None };
         outcome.is_settled = settled.is_some();
-        let last = match settled {
+        outcome.document = Some(match settled {
             None => agreed,
             Some(settled) => {
                 log.erase();
                 outcome.closed.extend([agreed.release(), File::into_raw_fd(logged)]);
                 settled
             }
-        };
-        let status = last.status().clone();
-        outcome.document = Some((last.keep(), status));
+        });
         if closes {
             for file in outcome.closed.drain(..).filter(|&file| file >= 0) {
                 // SAFETY: it was open, and given to us; nobody else knows of it.
@@ -182,21 +180,16 @@ mod tests {
         let undone = change(hold().0, "0-0-0-0", vec![b"new", b"more"]).unwrap();
         assert!(undone.document.is_none() && !undone.is_settled && undone.closed.is_empty());
         assert_eq!((read("document"), read("shard"), read("log")), (b"before".to_vec(), shard, b"log".to_vec()));
-        let close = |(file, status): (RawFd, Metadata)| {
-            // SAFETY: it was given to us, and nobody else knows of it.
-            drop(unsafe { OwnedFd::from_raw_fd(file) });
-            status.len()
-        };
         let done = change(hold().0, &version(&path.join("document")), vec![b"new", b"more"]).unwrap();
         assert!(done.is_settled && done.closed.is_empty());
-        assert_eq!((close(done.document.unwrap()), read("document")), (7, b"settled".to_vec()));
+        assert_eq!((done.document.unwrap().size(), read("document")), (7, b"settled".to_vec()));
         assert!(!path.join("log").exists());
         let (held, cells) = hold();
         assert_eq!(cells, [b"new".to_vec(), b"more".to_vec()]);
         fs::write(path.join(".shard.record"), b"").unwrap(); // somebody has died over it meanwhile
         let half = change(held, &version(&path.join("document")), vec![b"", b"last"]).unwrap();
         assert!(!half.is_settled);
-        assert_eq!((close(half.document.unwrap()), read("document")), (6, b"agreed".to_vec()));
+        assert_eq!((half.document.unwrap().size(), read("document")), (6, b"agreed".to_vec()));
         assert_eq!(read("log"), b"log");
         fs::remove_dir_all(&path).unwrap();
     }

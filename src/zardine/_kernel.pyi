@@ -61,17 +61,19 @@ class HeldCells:
         elements: list[bytes],
         contents: tuple[bytes, bytes, bytes],
         version: str,
+        lock: tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int],
         most_unused: float,
         closes: bool,
-    ) -> tuple[tuple[int, tuple[int, int, int, int]] | None, bool, list[int]]:
+    ) -> tuple[tuple[int, int, int, int] | None, bool, list[int]]:
         """Let the cells be ``elements``: those that become empty are not stored any more.
 
         Step by step: the log is made, of the first of ``contents``; the document, which has to be of this ``version``
         and is locked by the caller, becomes the second of them; the shards are extended, as by :func:`extend_shards`;
         the document becomes the third; the log goes. Where a step is not the usual case none follows, but that all
-        shards are tried. Returns the document, open and locked, with inode, size and times of modification and change,
-        or ``None`` where it was not replaced; whether it is the third; and open files that have no names any more,
-        unless it ``closes`` them.
+        shards are tried. Returns inode, size and times of modification and change of the document, or ``None`` where it
+        was not replaced; whether it is the third; and open files that have no names any more, unless it ``closes``
+        them. The document, open and locked, is part of the ``lock`` then: open files, each with device and inode; the
+        thread that has locked each file; and this thread.
         """
 
 @final
@@ -294,10 +296,10 @@ class Pipeline:
         files: NewFiles,
         most: int,
         shard: tuple[int, bool, bool] | None = None,
-        document: tuple[bytes, str] | None = None,
+        document: tuple[bytes, str, tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int]] | None = None,
     ) -> tuple[
         list[tuple[int | None, tuple[int, int, int, int] | None, bytes, bytes] | None],
-        tuple[int, tuple[int, int, int, int]] | None,
+        tuple[int, int, int, int] | None,
     ]:
         """As :meth:`change_files`, for a box of elements of chunks of one shape; what it gives without the failures.
 
@@ -305,8 +307,8 @@ class Pipeline:
         those of the objects that it touches, in C order. ``shard``: the number of rows of an index, whether it lies in
         front of the chunks, and whether a checksum is behind it; ``None`` where objects are chunks. A box of more than
         2**20 chunks is refused. With ``document`` there is a file before those, which the caller has locked: it becomes
-        these bytes once all others are changed, if it is of this version. Gives its descriptor then, which is locked,
-        and what there is to say of it.
+        these bytes once all others are changed, if it is of this version. Gives what there is to say of it then; open
+        and locked, it is part of the lock, which is as in :meth:`HeldCells.change`.
         """
 
 def block_of_elements(

@@ -16,6 +16,7 @@ import pytest
 
 import zardine
 from effort import some
+from zardine import vectors
 from zardine.kernel import KERNEL
 from zardine.storage import CountingStore, LocalStore, MemoryStore, Store, ZipStore
 
@@ -144,6 +145,55 @@ def test_an_archive_can_be_written_again(tmp_path: Path, monkeypatch: pytest.Mon
         if kept is None:
             break
     assert at > 50
+
+
+@pytest.mark.parametrize("layout", [{"chunks": (4, 8)}, {"chunks": (2, 4), "shards": (4, 8)}])
+def test_an_append_is_done_or_not_and_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Any
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda about: None)  # it may come while an object is collected
+    path = tmp_path / "a"
+    zardine.create_array(path, shape=(0, 16), dtype="i4", **layout).append(np.zeros((1, 16)))
+    ours, theirs = (zardine.open_array(path, mode="r+") for _ in range(2))
+    added = 0
+    for at in some(range(next(at for at in count(50, 50) if _is_appended(tmp_path / "other", layout, at))), 5):
+        kept = interrupted(partial(ours.append, np.full((1, 16), at + 1)), at)
+        assert ends(partial(theirs.append, np.full((1, 16), -1))), at
+        added += 1
+        del kept
+    found = zardine.open_array(path)[:]
+    assert (found == found[:, :1]).all()
+    assert (found[:, 0] == -1).sum() == added
+    rows = found[found[:, 0] > 0, 0]
+    assert len(set(rows.tolist())) == len(rows)
+    assert zardine.verify(str(path))
+
+
+def _is_appended(path: Path, layout: Any, at: int) -> bool:
+    array = zardine.create_array(path, shape=(1, 16), dtype="i4", overwrite=True, **layout)
+    return interrupted(partial(array.append, np.ones((1, 16))), at) is None
+
+
+def test_points_are_added_or_not_and_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda about: None)  # it may come while an object is collected
+    path = str(tmp_path / "a.zv")
+    positions = np.random.default_rng(5).uniform(0, 100, (600, 2)).astype("f4")
+    vectors.write_points(path, positions, chunk_shape=10, shard_shape=4, vertex_attributes={"n": np.zeros(600, "i4")})
+    added = 0
+
+    def add(number: int) -> None:
+        vectors.append_points(path, positions[:5], vertex_attributes={"n": np.full(5, number, "i4")})
+
+    add(0)  # what that leaves known, the next ones use
+    for at in some(range(next(at for at in count(100, 100) if interrupted(partial(add, 0), at) is None)), 7):
+        kept = interrupted(partial(add, at + 1), at)
+        assert ends(partial(add, -1)), at
+        del kept
+        added += 5
+    found = vectors.read_points(path).attributes["n"]
+    assert (found == -1).sum() == added
+    assert set(np.unique(found[found > 0], return_counts=True)[1].tolist()) <= {5}
+    assert vectors.validate(path).ok
 
 
 def test_no_file_is_closed_twice(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ RNG = np.random.default_rng(5)
 P = RNG.uniform(0, 100, (600, 2)).astype("f4")
 MORE = RNG.uniform(20, 60, (50, 2)).astype("f4")
 N = np.arange(600, dtype="u2")
+LOCK: Any = ({}, {}, 0)
 
 
 @pytest.fixture
@@ -291,15 +292,16 @@ def test_the_kernel_refuses_what_was_not_held(path: str) -> None:
     kernel = held._held
     assert kernel is not None
     with held, pytest.raises(ValueError, match="other files or cells"):
-        kernel.change([b""], (b"log", b"a", b"b"), "version", 0.5, True)
+        kernel.change([b""], (b"log", b"a", b"b"), "version", LOCK, 0.5, True)
     with pytest.raises(ValueError, match="let go"):
-        kernel.change([b"", b""], (b"log", b"a", b"b"), "version", 0.5, True)
+        kernel.change([b"", b""], (b"log", b"a", b"b"), "version", LOCK, 0.5, True)
     assert not list(Path(path).rglob("zardine_log*"))
     again = shards.hold(np.array([[0, 0]]))
     assert again is not None
     with again:
         assert again._held is not None
-        assert again._held.change([b"", b""], (b"log", b"a", b"b"), "no version", 0.5, True) == (None, False, [])
+        done = again._held.change([b"", b""], (b"log", b"a", b"b"), "no version", LOCK, 0.5, True)
+        assert done == (None, False, [])
     assert Path(path, "0/vertices/zardine_log.0-0000000000000000").read_bytes() == b"log"
     append(path)  # whose log takes its place
     assert not list(Path(path).rglob("zardine_log*"))

@@ -11,7 +11,7 @@ use super::arguments::{Sources, invalid, shard_table};
 use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::NewByteArray;
 use super::files::PyNewFiles;
-use super::pipeline_class::{ChangedFile, HeldFile, columns, guarded, job_table, told_of};
+use super::pipeline_class::{ChangedFile, Lock, Status, columns, guarded, job_table, keep_locked, told_of};
 use crate::byte_strings::ByteString;
 use crate::cell_changes::{Agreement, HeldCells};
 use crate::cell_files::{self, CellArray, ShardsForm};
@@ -334,15 +334,17 @@ impl PyHeldCells {
         guarded(py, || drop(taken))
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn change(
         &self,
         py: Python<'_>,
         elements: &Bound<'_, PyList>,
         contents: (Bound<'_, PyBytes>, Bound<'_, PyBytes>, Bound<'_, PyBytes>),
         version: &str,
+        lock: Lock<'_>,
         most_unused: f64,
         closes: bool,
-    ) -> PyResult<(Option<HeldFile>, bool, Vec<RawFd>)> {
+    ) -> PyResult<(Option<Status>, bool, Vec<RawFd>)> {
         let strings = bytes_in(elements)?;
         let strings = strings.iter().map(|each| each.as_bytes()).collect();
         let (log, agreed, settled) = (contents.0.as_bytes(), contents.1.as_bytes(), contents.2.as_bytes());
@@ -350,7 +352,7 @@ impl PyHeldCells {
         let (held, files) = self.take().ok_or_else(|| invalid("cells that were let go"))?;
         let done =
             guarded(py, || held.change(files.files(), strings, &agreement, most_unused, closes))?.map_err(invalid)?;
-        let document = done.document.map(|(file, status)| (file, told_of(&status)));
+        let document = done.document.map(|file| keep_locked(file, &lock)).transpose()?;
         Ok((document, done.is_settled, done.closed))
     }
 }

@@ -3,12 +3,13 @@
 use std::fs::Metadata;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PySequence, PyTuple};
 
 use crate::axis_rows::AxisRows;
 use crate::chunk_box::{BoxAxis, NewBox, ObjectTable, plan_box, plan_new_box, touched_objects};
@@ -16,7 +17,7 @@ use crate::decode::Decode;
 use crate::encode::{Changed, Encode, How};
 use crate::job_table::JobTable;
 use crate::known_file::{Identity, KnownFile};
-use crate::new_file::NewFile;
+use crate::new_file::{NewFile, OldFile};
 use crate::object_parts::plan_parts;
 use crate::path_form::PathForm;
 use crate::pipeline::Pipeline;
@@ -38,8 +39,9 @@ pub struct PyPipeline(Pipeline);
 pub type Status = (u64, u64, i64, i64);
 /// The file before, which is still open; what the new one is, if a shard; offsets and lengths of its chunks.
 pub type ChangedFile<'py> = (Option<RawFd>, Option<Status>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-/// An open file, locked, and what the system says of it.
-pub type HeldFile = (RawFd, Status);
+/// A lock of files, as Python keeps it: descriptors of these, each with its device and inode; which thread has locked a
+/// file; and this thread.
+pub type Lock<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>, u64);
 type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Failures);
 /// Of each axis the length of a chunk, the chunks of an object, and the rows of its index from one to the next.
 type Grid = (Vec<usize>, Vec<usize>, Vec<usize>);
@@ -341,8 +343,8 @@ impl PyPipeline {
         files: &Bound<'py, PyNewFiles>,
         most: u64,
         shard: Option<(usize, bool, bool)>,
-        document: Option<(Bound<'py, PyBytes>, String)>,
-    ) -> PyResult<(Vec<Option<ChangedFile<'py>>>, Option<HeldFile>)> {
+        document: Option<(Bound<'py, PyBytes>, String, Lock<'py>)>,
+    ) -> PyResult<(Vec<Option<ChangedFile<'py>>>, Option<Status>)> {
         let opened = files.get().open_files()?;
         let (held, files) =
             opened.files().split_at_checked(usize::from(document.is_some())).ok_or_else(|| invalid("no files"))?;
@@ -360,14 +362,13 @@ impl PyPipeline {
         let (changed, failures) = self.for_files(py, (values, first.len()), how, files, plan, work)?;
         noticed(failures)?;
         let replaced = match (held, &document) {
-            ([file], Some((content, version))) if changed.iter().all(Option::is_some) => {
+            ([file], Some((content, version, lock))) if changed.iter().all(Option::is_some) => {
                 let content = content.as_bytes();
-                guarded(py, || {
+                let new = guarded(py, || {
                     let old = file.of_version(version).ok().flatten()?;
-                    let new = file.replace_held(&old, content)?;
-                    let status = told_of(new.status());
-                    Some((new.keep(), status))
-                })?
+                    file.replace_held(&old, content)
+                })?;
+                new.map(|new| keep_locked(new, lock)).transpose()?
             }
             _ => None,
         };
@@ -502,6 +503,16 @@ fn told<'py>(py: Python<'py>, changed: Vec<Option<Changed>>) -> PyResult<Vec<Opt
         Ok((old, status.as_ref().map(told_of), offsets, lengths))
     };
     changed.into_iter().map(|changed| changed.map(each).transpose()).collect()
+}
+
+/// Let `file` be part of a lock that this thread holds, and say what the system says of it. Python cannot do that: where
+/// Ctrl-C was pressed meanwhile, it forgets what a call gives, and the file would stay locked.
+pub fn keep_locked(file: OldFile, (files, owners, thread): &Lock) -> PyResult<Status> {
+    let (told, name) = (told_of(file.status()), (file.status().dev(), file.status().ino()));
+    owners.set_item(name, thread)?;
+    files.set_item(file.fd(), name)?;
+    file.keep();
+    Ok(told)
 }
 
 pub fn told_of(status: &Metadata) -> Status {

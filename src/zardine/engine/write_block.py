@@ -80,7 +80,7 @@ def _write(
     with writing, store.new_files(first + keys, changing=True) as files:
         if files is None:
             return False, None
-        changed, held = layout.pipeline.change_box(
+        changed, status = layout.pipeline.change_box(
             values.view(chunks.opaque),
             (chunks.shape, chunks.per_object, chunks.strides),
             block.starts,
@@ -89,12 +89,10 @@ def _write(
             files=files,
             most=chunks.chain.most_for_kernel(),
             shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum),
-            document=None if document is None else document[1:],
+            document=None if document is None else (*document[1:], store._held_lock(document[0])),
         )
-        if held is not None:
-            store._keep_locked(first[0], held[0])
     done = [note_changed(handle, key, each) for key, each in zip(keys, changed, strict=True)]
-    return all(done), None if held is None else version_from(*held[1])
+    return all(done), None if status is None else version_from(*status)
 
 
 def _holds_object(chunks: Blocks, block: Block) -> bool:

@@ -28,7 +28,7 @@ from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError,
 from zardine.public_names import public
 from zardine.stores.attempts import attempts
 from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
-from zardine.stores.locks import KeyedLock
+from zardine.stores.locks import HeldLock, KeyedLock
 from zardine.stores.object_meter import RequestMeter
 from zardine.stores.open_files import EditableFile, FilePart, KeptFile, OpenFile
 
@@ -468,10 +468,10 @@ class Store(ABC):
         """
         return nullcontext(None)
 
-    def _keep_locked(self, key: str, file: int) -> None:
-        """Let an open file, locked, that the kernel has put in the place of a key be part of the lock of that key.
+    def _held_lock(self, key: str) -> HeldLock:
+        """The lock of a key, which this thread holds, as the kernel takes it, for stores with :meth:`new_files`.
 
-        For stores with :meth:`new_files`. This thread holds that lock; the file is closed when it lets go.
+        A file that the kernel puts in the place of the key becomes part of it, and is closed with it.
         """
         raise UnsupportedError(f"{self} has no files that are put in the place of others")
 

@@ -21,7 +21,7 @@ import os
 import stat
 import threading
 from collections.abc import Hashable
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 from zardine.contexts import SureExit
 from zardine.stores.late_closing import close_late
@@ -126,6 +126,10 @@ if hasattr(os, "register_at_fork"):
 # of files
 
 
+HeldLock: TypeAlias = tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int]
+"""Descriptors of locked files, each with its device and inode; of these, which thread holds each; and this thread."""
+
+
 class FileLock(KeyedLock):
     """``with FileLock(directory, name) as lock:`` excludes all others who lock this name in this directory.
 
@@ -171,11 +175,9 @@ class FileLock(KeyedLock):
         if stays or self._entry.depth > 1:
             self._lock(os.dup(file), os.fstat(file))
 
-    def take(self, file: int) -> None:
-        """Hold an open file that is locked and has taken the name, too."""
-        status = os.fstat(file)
-        name = self._entry.files[file] = status.st_dev, status.st_ino
-        owners[name] = threading.get_ident()
+    def held(self) -> HeldLock:
+        """What the kernel adds an open file to, locked, that it gives the name to."""
+        return self._entry.files, owners, threading.get_ident()
 
     def look(self) -> os.stat_result | None:
         """What the name means now, which programs that take no locks may have changed (a link to nowhere: nothing)."""
@@ -403,4 +405,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_drop_directories)
 
 
-__all__ = ["DirectoryWriter", "FileLock", "KeyedLock", "is_locked", "wait_for_writers"]
+__all__ = ["DirectoryWriter", "FileLock", "HeldLock", "KeyedLock", "is_locked", "wait_for_writers"]

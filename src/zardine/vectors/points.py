@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -150,8 +149,11 @@ def append_points(
             level = open_to_change(path) if isinstance(level, KeptLevel) and level.is_again else level
             add(level, content, remake=in_bins)
         else:
-            with patch.held or nullcontext():
+            try:
                 change_cells(level, patch)
+            finally:  # rather than a context of its own, which Ctrl-C may keep from being entered
+                if patch.held is not None:
+                    patch.held.__exit__(None, None, None)
         return
     ids = checked_ids(object_ids, len(points), "object_ids")
     distinct, row = np.unique(ids, return_inverse=True)

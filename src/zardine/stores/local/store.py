@@ -40,7 +40,7 @@ from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
 from zardine.stores.local.file_times import is_settled
-from zardine.stores.locks import DirectoryWriter, FileLock, is_locked, wait_for_writers
+from zardine.stores.locks import DirectoryWriter, FileLock, HeldLock, is_locked, wait_for_writers
 from zardine.stores.open_files import (
     EditableFile,
     FilePart,
@@ -506,8 +506,8 @@ class LocalStore(Store):
         self._check_writable("lock a key of")
         return self._locked(key)
 
-    def _keep_locked(self, key: str, file: int) -> None:
-        _held[threading.get_ident(), self._base.path, key][1].take(file)
+    def _held_lock(self, key: str) -> HeldLock:
+        return _held[threading.get_ident(), self._base.path, key][1].held()
 
     @property
     def lock_is_exclusive(self) -> bool:

@@ -97,7 +97,11 @@ def points_behind(level: Level, new: Content) -> Patch | None:
         return None
     held = found.hold(new.keys)
     if held is not None:
-        patch = _patch(level, new, found, columns, [held.cells(number) for number in range(len(found.arrays))])
+        try:
+            patch = _patch(level, new, found, columns, [held.cells(number) for number in range(len(found.arrays))])
+        except BaseException:
+            with held:
+                raise
         if patch is None:
             with held:
                 return None

@@ -10,12 +10,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from zardine.buffers import Ints
+from zardine.contexts import SureExit
 from zardine.hierarchy.find import document_key
 from zardine.kernel import KERNEL
 from zardine.metadata.documents import GroupMetadata
@@ -69,23 +69,22 @@ class AlikeShards:
 
     def hold(self, cells: Ints) -> HeldChange | None:
         """Lock the shards of cells ``(C, K)`` and read them; ``None`` where anything is unusual, or wrong."""
-        assert KERNEL is not None
         order, bounds, rows, objects = self._by_shard(cells)
         keys = [document_key(self.path), log_key(self.path)]
         for array in self.arrays:
             keys += array._handle.keys(objects)
-        files = self.store.new_files(keys, changing=True).__enter__()
-        if files is None:
-            return None
-        sums, count, most, _ = self.form
         number, repeats = len(cells), len(self.arrays)
         starts = [start + number * which for which in range(repeats) for start in bounds[:-1]]
-        table = np.array([*starts, number * repeats]), np.array(rows * repeats), count, False, True
-        held = KERNEL.hold_cells(files, table, number * repeats, sums, most)
-        if held is None:
-            files.close()
+        table = np.array([*starts, number * repeats]), np.array(rows * repeats), self.form[1], False, True
+        held = HeldChange(self, number, order)
+        try:
+            if held._begin(keys, table):
+                return held
+        except BaseException:
+            with held:
+                raise
+        with held:
             return None
-        return HeldChange(self, files, held[0], held[1], order)
 
     def _by_shard(self, cells: Ints) -> tuple[Ints | None, list[int], list[int], list[tuple[int, ...]]]:
         """The order of cells by their shards, if it is another one; bounds and rows of these; and the shards."""
@@ -99,20 +98,31 @@ class AlikeShards:
         return order, bounds.tolist(), rows.tolist(), list(map(tuple, shards.tolist()))
 
 
-class HeldChange:
+class HeldChange(SureExit):
     """Cells that were read, and are locked until they are changed, or let go. A context manager."""
 
     __slots__ = ("_cells", "_count", "_files", "_held", "_of", "_order")
 
-    def __init__(
-        self, of: AlikeShards, files: NewFiles, held: HeldCells, cells: list[bytes], order: Ints | None
-    ) -> None:
+    def __init__(self, of: AlikeShards, count: int, order: Ints | None) -> None:
         self._of = of
-        self._files = files
-        self._held: HeldCells | None = held
-        self._cells = cells
-        self._count = len(cells) // len(of.arrays)
+        self._files: NewFiles | None = None
+        self._held: HeldCells | None = None
+        self._cells: list[bytes] = []
+        self._count = count
         self._order = order
+
+    def _begin(self, keys: Sequence[str], table: tuple[Ints, Ints, int, bool, bool]) -> bool:
+        """Lock the shards and read the cells of ``table``; whether all is usual."""
+        assert KERNEL is not None
+        of = self._of
+        self._files = of.store.new_files(keys, changing=True).__enter__()
+        if self._files is None:
+            return False
+        found = KERNEL.hold_cells(self._files, table, self._count * len(of.arrays), of.form[0], of.form[2])
+        if found is None:
+            return False
+        self._held, self._cells = found
+        return True
 
     def cells(self, which: int) -> list[bytes]:
         """The cells of an array, in the order in which they were asked for; ``b""``: not stored."""
@@ -132,20 +142,18 @@ class HeldChange:
         That is of this ``version``, becomes ``agreed`` and then ``settled``. Gives whether that is so, and the version
         that the document has then; ``None`` where nothing was agreed on. Nothing is held any more.
         """
-        held, self._held = self._held, None
+        of, held = self._of, self._held
         assert held is not None
-        of = self._of
         values = list(chain.from_iterable(self._in_order(each.values) for each in log.cells.values()))
         try:
             contents = encode_log(log), serialize(agreed), serialize(settled)
-            document, is_settled, closed = held.change(values, contents, version, of.form[3], of.closes)
-            if document is not None:
-                of.store._keep_locked(document_key(of.path), document[0])
+            lock = of.store._held_lock(document_key(of.path))
+            document, is_settled, closed = held.change(values, contents, version, lock, of.form[3], of.closes)
             for file in closed:
                 close_late(file)
-            return None if document is None else (is_settled, version_from(*document[1]))
+            return None if document is None else (is_settled, version_from(*document))
         finally:
-            self._files.close()
+            self._exit(None)
 
     def _in_order(self, values: Sequence[bytes]) -> Sequence[bytes]:
         return values if self._order is None else [values[cell] for cell in self._order.tolist()]
@@ -153,12 +161,10 @@ class HeldChange:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            held.__exit__()
+    def _exit(self, error: BaseException | None) -> None:
+        if self._held is not None:
+            self._held.__exit__()
+        if self._files is not None:
             self._files.close()
 
 
