@@ -90,7 +90,7 @@ pub fn plan_box(
 ) -> Result<Option<(Vec<AxisRows>, JobTable)>, String> {
     let touched = Touched::by(axes)?;
     if touched.objects != Some(objects.len()) {
-        return Err(format!("{} objects for a box that touches {:?}", objects.len(), touched.objects));
+        return Err(touched.others(objects.len()));
     }
     let mut jobs = Vec::new();
     let complete = touched.each_chunk(|number, row, at| {
@@ -142,7 +142,7 @@ pub fn plan_new_box(axes: &[BoxAxis], objects: usize) -> Result<NewBox, String> 
     }
     let touched = Touched::by(axes)?;
     if touched.objects != Some(objects) {
-        return Err(format!("{objects} objects for a box that touches {:?}", touched.objects));
+        return Err(touched.others(objects));
     }
     let (mut jobs, mut bounds, mut rows) = (Vec::new(), vec![0; objects + 1], Vec::new());
     touched.each_chunk(|number, row, at| {
@@ -167,6 +167,12 @@ struct Touched {
 }
 
 impl Touched {
+    /// What is wrong if there are so many objects.
+    fn others(&self, objects: usize) -> String {
+        let touched = self.objects.map_or("more than can be counted".into(), |objects| objects.to_string());
+        format!("{objects} objects for a box that touches {touched}")
+    }
+
     fn by(axes: &[BoxAxis]) -> Result<Self, String> {
         // first of all axes: where one is empty the others may have any number of elements
         if axes.iter().any(|axis| axis.count == 0) {

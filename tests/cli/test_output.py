@@ -9,13 +9,11 @@ import re
 import sys
 import time
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from zardine.cli import options, progress
-from zardine.cli.errors import ArgumentError
+from zardine.cli import progress
 from zardine.cli.output import clean, cut, json_text, jsonable, print_facts, print_json
 
 
@@ -193,31 +191,3 @@ def test_a_bar_of_what_goes_on_does_not_count_what_was_done_before(monkeypatch: 
         advance._bar.refresh()
     shown = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", terminal.getvalue()).rpartition("Working")[2]
     assert re.search(r"5\.5/6\.0 GB (50\.0|49\.\d) MB/s 0:00:\d\d 0:00:1[01]", shown)
-
-
-def test_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
-    options.confirm("Erase it?", yes=True)
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-    with pytest.raises(ArgumentError, match="give --yes"):
-        options.confirm("Erase it?", yes=False)
-
-
-@pytest.mark.parametrize("answer", ["y\n", "n\n"])
-def test_confirm_asks(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
-    import click
-
-    stream = Terminal(answer)
-    monkeypatch.setattr(sys, "stdin", stream)
-    asked: list[Any] = []
-
-    def ask(question: str, **kwargs: Any) -> bool:
-        asked.append(question)
-        return stream.readline() == "y\n"
-
-    monkeypatch.setattr(click, "confirm", ask)
-    if answer == "y\n":
-        options.confirm("Erase it?", yes=False)
-    else:
-        with pytest.raises(click.ClickException, match="Nothing was changed"):
-            options.confirm("Erase it?", yes=False)
-    assert asked == ["Erase it?"]

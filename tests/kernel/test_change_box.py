@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from itertools import product
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from zardine.stores.open_files import version_from, version_of
 
 from .cases import NUMBERS, Format, any_format, opaque, opened, smooth
 
@@ -25,9 +28,14 @@ def _change(
     shard: Any = None,
 ) -> list[Any]:
     with opened(path, *names) as files:
-        changed: list[Any] = fmt.pipeline().change_box(
+        changed, held = fmt.pipeline().change_box(
             opaque(values), grid, first, write_empty=True, threads=2, files=files, most=10**6, shard=shard
         )
+    assert held is None
+    return _closed(changed)
+
+
+def _closed(changed: list[Any]) -> list[Any]:
     for each in changed:
         if each is not None and each[0] is not None:
             os.close(each[0])
@@ -101,3 +109,43 @@ def test_any_number(tmp_path: Path) -> None:
             pass
     assert done > 100
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".end")]
+
+
+def test_a_document_follows_what_is_changed(tmp_path: Path) -> None:
+    fmt = Format("u2", (0,))
+    values, grid = np.arange(8, dtype="u2"), ((4,), (1,), (0,))
+    document = tmp_path / "document"
+
+    def change(names: list[str], version: str | None) -> tuple[list[Any], Any]:
+        with opened(tmp_path, *names) as files:
+            given = None if version is None else (b"after", version)
+            changed, held = fmt.pipeline().change_box(
+                opaque(values), grid, (0,), write_empty=True, threads=1, files=files, most=10**6, document=given
+            )
+        return _closed(changed), held
+
+    document.write_bytes(b"before")
+    version = version_of(document.stat())
+    assert change(["document", "0", "1"], "0-0-0-0")[1] is None  # of another version
+    with open(tmp_path / "1", "rb") as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        changed, held = change(["document", "0", "1"], version)
+    assert (changed[1], held, document.read_bytes()) == (None, None, b"before")
+    changed, held = change(["document", "0", "1"], version)
+    assert None not in changed
+    file, status = held
+    try:
+        assert document.read_bytes() == b"after"
+        assert version_from(*status) == version_of(document.stat())
+        with open(document, "rb") as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(file)
+    for names in ([], ["document"], ["document", "0"], ["0", "1", "2", "3"]):
+        with pytest.raises(ValueError, match="objects|files"):
+            change(names, version)
+    os.link(document, tmp_path / "another name")
+    assert change(["document", "0", "1"], version_of(document.stat()))[1] is None
+    document.unlink()
+    assert change(["document", "0", "1"], version)[1] is None
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["0", "1", "another name"]
