@@ -29,20 +29,22 @@ class Interrupt:
     That is where a function begins, and after each call of one that is not written in Python.
     """
 
-    def __init__(self, at: int) -> None:
-        self.left = at
+    def __init__(self, at: int | str) -> None:
+        self.left = at if isinstance(at, int) else 0
+        self.name = None if isinstance(at, int) else at
 
     def __call__(self, frame: Any, event: str, argument: Any) -> None:
-        if event in ("call", "c_return"):
+        if event in ("call", "c_return") and self.name in (None, getattr(argument, "__name__", "")):
             self.left -= 1
             if self.left < 0:
                 sys.setprofile(None)
                 raise KeyboardInterrupt
 
 
-def interrupted(work: Callable[[], object], at: int) -> list[BaseException] | None:
-    """Run ``work`` with Ctrl-C at a moment; gives what was raised, with all that it keeps alive.
+def interrupted(work: Callable[[], object], at: int | str) -> list[BaseException] | None:
+    """Run ``work`` with Ctrl-C at a moment, the first one after a call of what has a name, or that of a number.
 
+    Gives what was raised, with all that it keeps alive.
     An empty list where it came while an object was collected, where Python ignores it; ``None`` where work was done.
     """
     interrupt, raised = Interrupt(at), []
@@ -156,8 +158,9 @@ def test_an_append_is_done_or_not_and_others_go_on(
     zardine.create_array(path, shape=(0, 16), dtype="i4", **layout).append(np.zeros((1, 16)))
     ours, theirs = (zardine.open_array(path, mode="r+") for _ in range(2))
     added = 0
-    for at in some(range(next(at for at in count(50, 50) if _is_appended(tmp_path / "other", layout, at))), 5):
-        kept = interrupted(partial(ours.append, np.full((1, 16), at + 1)), at)
+    most = next(at for at in count(50, 50) if _is_appended(tmp_path / "other", layout, at))
+    for number, at in enumerate(["change_box", *some(range(most), 5)], 1):
+        kept = interrupted(partial(ours.append, np.full((1, 16), number)), at)
         assert ends(partial(theirs.append, np.full((1, 16), -1))), at
         added += 1
         del kept
@@ -185,8 +188,9 @@ def test_points_are_added_or_not_and_others_go_on(tmp_path: Path, monkeypatch: p
         vectors.append_points(path, positions[:5], vertex_attributes={"n": np.full(5, number, "i4")})
 
     add(0)  # what that leaves known, the next ones use
-    for at in some(range(next(at for at in count(100, 100) if interrupted(partial(add, 0), at) is None)), 7):
-        kept = interrupted(partial(add, at + 1), at)
+    most = next(at for at in count(100, 100) if interrupted(partial(add, 0), at) is None)
+    for number, at in enumerate(["hold_cells", "change", *some(range(most), 7)], 1):
+        kept = interrupted(partial(add, number), at)
         assert ends(partial(add, -1)), at
         del kept
         added += 5

@@ -28,10 +28,10 @@ def _change(
     shard: Any = None,
 ) -> list[Any]:
     with opened(path, *names) as files:
-        changed, held = fmt.pipeline().change_box(
+        changed, document = fmt.pipeline().change_box(
             opaque(values), grid, first, write_empty=True, threads=2, files=files, most=10**6, shard=shard
         )
-    assert held is None
+    assert document is None
     return _closed(changed)
 
 
@@ -115,25 +115,29 @@ def test_a_document_follows_what_is_changed(tmp_path: Path) -> None:
     fmt = Format("u2", (0,))
     values, grid = np.arange(8, dtype="u2"), ((4,), (1,), (0,))
     document = tmp_path / "document"
+    lock: tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int] = ({}, {}, 5)
 
     def change(names: list[str], version: str | None) -> tuple[list[Any], Any]:
         with opened(tmp_path, *names) as files:
-            given = None if version is None else (b"after", version)
-            changed, held = fmt.pipeline().change_box(
+            given = None if version is None else (b"after", version, lock)
+            changed, status = fmt.pipeline().change_box(
                 opaque(values), grid, (0,), write_empty=True, threads=1, files=files, most=10**6, document=given
             )
-        return _closed(changed), held
+        return _closed(changed), status
 
     document.write_bytes(b"before")
     version = version_of(document.stat())
     assert change(["document", "0", "1"], "0-0-0-0")[1] is None  # of another version
     with open(tmp_path / "1", "rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
-        changed, held = change(["document", "0", "1"], version)
-    assert (changed[1], held, document.read_bytes()) == (None, None, b"before")
-    changed, held = change(["document", "0", "1"], version)
+        changed, status = change(["document", "0", "1"], version)
+    assert (changed[1], status, document.read_bytes()) == (None, None, b"before")
+    assert lock == ({}, {}, 5)
+    changed, status = change(["document", "0", "1"], version)
     assert None not in changed
-    file, status = held
+    ((file, name),) = lock[0].items()
+    assert name == (document.stat().st_dev, document.stat().st_ino)
+    assert lock[1] == {name: 5}
     try:
         assert document.read_bytes() == b"after"
         assert version_from(*status) == version_of(document.stat())
@@ -142,7 +146,7 @@ def test_a_document_follows_what_is_changed(tmp_path: Path) -> None:
     finally:
         os.close(file)
     for names in ([], ["document"], ["document", "0"], ["0", "1", "2", "3"]):
-        with pytest.raises(ValueError, match="objects|files"):
+        with pytest.raises(ValueError, match=r"objects|files"):
             change(names, version)
     os.link(document, tmp_path / "another name")
     assert change(["document", "0", "1"], version_of(document.stat()))[1] is None
