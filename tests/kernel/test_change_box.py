@@ -142,7 +142,7 @@ def test_a_document_follows_what_is_changed(tmp_path: Path) -> None:
     finally:
         os.close(file)
     for names in ([], ["document"], ["document", "0"], ["0", "1", "2", "3"]):
-        with pytest.raises(ValueError, match="objects|files"):
+        with pytest.raises(ValueError, match=r"objects|files"):
             change(names, version)
     os.link(document, tmp_path / "another name")
     assert change(["document", "0", "1"], version_of(document.stat()))[1] is None
