@@ -96,6 +96,24 @@ def test_no_lock_stays(tmp_path: Path, kind: str, name: str) -> None:
     assert at > 5
 
 
+def test_who_reads_keeps_no_writer_out(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.set("a/b", b"1")
+
+    def read() -> None:
+        file = store.open_file("a/b")
+        assert file is not None
+        with file:
+            file.wait()
+
+    for at in count():
+        kept = interrupted(read, at)
+        assert ends(lambda: enter(store.edit_file("a/b"))), at
+        if kept is None:
+            break
+    assert at > 5
+
+
 @pytest.mark.parametrize("strategy", ["rewrite", "append", "in_place", "chunks"])
 def test_a_write_is_done_or_not_and_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: Any

@@ -9,11 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from zardine.buffers import BytesLike
 from zardine.cache import Cache
+from zardine.contexts import SureExit
 from zardine.errors import ConditionFailedError
 from zardine.kernel import KERNEL
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
@@ -58,7 +58,7 @@ def stamp(file: int) -> None:
     os.utime(file, ns=(now, now))
 
 
-class OpenFile:
+class OpenFile(SureExit):
     """A value as an open file. A context manager.
 
     What is read is one version of the value, whatever others write meanwhile, unless they edit the file in place: see
@@ -110,9 +110,11 @@ class OpenFile:
 
     def close(self) -> None:
         """Close the file."""
-        if self._kept:  # in words: closing does not unlock if a forked process has a copy
+        if self._kept and self.fd >= 0:  # in words: closing does not unlock if a forked process has a copy
             fcntl.flock(self.fd, fcntl.LOCK_UN)
-        os.close(self.fd)
+        file, self.fd = self.fd, -1
+        if file >= 0:  # not closed already
+            os.close(file)
 
     def _share(self, *, wait: bool) -> bool:
         """Have a lock that keeps writers out; to ``wait`` for it is to keep it. Whether it could be had."""
@@ -134,9 +136,7 @@ class OpenFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _exit(self, error: BaseException | None) -> None:
         self.close()
 
 

@@ -15,9 +15,9 @@ import re
 import stat
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from typing import Final
 
+from zardine.contexts import sure_context
 from zardine.stores.attempts import RACES
 
 try:
@@ -89,7 +89,7 @@ def release(file: int) -> None:
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
-@contextmanager
+@sure_context
 def no_writer(file: int) -> Generator[bool, None, None]:
     """Whether nobody writes to the open file; if so, nobody begins to while the context lasts."""
     free = fcntl is None or _try(file, fcntl.LOCK_SH)

@@ -10,13 +10,13 @@ writers agree, are read each time then, but where they are replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.cache import Cache
+from zardine.contexts import sure_context
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
 from zardine.engine.workers import for_each, most_requests
@@ -136,12 +136,12 @@ class HeldValues(WrapperStore):
             self._held.clear()
             self._seen.clear()
 
-    @contextmanager
+    @sure_context
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
         with self._changing(key), super().edit_file(key) as file:
             yield file
 
-    @contextmanager
+    @sure_context
     def _changing(self, *keys: str) -> Generator[None, None, None]:
         """Forget values after they are changed, or somebody else was found to have changed them."""
         try:
