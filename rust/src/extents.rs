@@ -14,7 +14,7 @@ const LANES: usize = 8;
 const AT_ONCE: usize = 64 * BLOCK;
 
 /// The lowest and the highest coordinates of positions of `rank` each, which are one to four. Nothing where there are no positions,
-/// or one is no finite number.
+/// or one is no finite number. A zero has no sign.
 pub fn find(positions: Positions, rank: usize, threads: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let size = Some(rank).filter(|rank| (1..=MOST_AXES).contains(rank))? * positions.item();
     let count = positions.values.len() / size;
@@ -40,7 +40,9 @@ pub fn find(positions: Positions, rank: usize, threads: usize) -> Option<(Vec<f6
         },
     );
     let (low, high, is_finite) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    is_finite.then_some((low, high))
+    // of -0 and 0, which are equal, the one that was met first would do, and who meets them is up to the threads
+    let positive = |bounds: Vec<f64>| bounds.into_iter().map(|bound| bound + 0.0).collect();
+    is_finite.then(|| (positive(low), positive(high)))
 }
 
 /// The lowest and the highest of some rows in each column of a block of `rows`, and whether all are finite.
@@ -176,6 +178,10 @@ mod tests {
                 }
             }
         }
+        let zeros = vec![[-0.0f32, 0.0]; 3 * AT_ONCE].concat();
+        let bytes: Vec<u8> = zeros.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let (low, high) = find(Positions { values: SharedBytes::of(&bytes), double: false }, 2, 3).unwrap();
+        assert!(low.iter().chain(&high).all(|bound| bound.to_bits() == 0));
         for (bytes, rank) in [(0, 1), (7, 1), (8, 0), (20, 5)] {
             assert_eq!(find(Positions { values: SharedBytes::of(&vec![0; bytes]), double: false }, rank, 1), None);
         }

@@ -151,6 +151,7 @@ fn decode<S: Shuffle>(stream: &[u8], target: &mut [u8], wanted: usize) -> bool {
         (stream.len().checked_sub(READ_AT_ONCE), target.len().checked_sub(WRITTEN_AT_ONCE), wanted.checked_sub(1));
     let (mut read, mut written) = (0, 0);
     if let (Some(last_read), Some(last_written), Some(last_wanted)) = within {
+        let room_of_all = target.len(); // the slice is not looked at any more while there is the pointer
         let (input, output) = (stream.as_ptr(), target.as_mut_ptr());
         // SAFETY: `from` and what is derived from it stay within `stream`, `to` and what is derived from it within `target`,
         // as these compare. A sequence begins with `READ_AT_ONCE` bytes at `from` and `WRITTEN_AT_ONCE` at `to`. Up to 14
@@ -159,7 +160,8 @@ fn decode<S: Shuffle>(stream: &[u8], target: &mut [u8], wanted: usize) -> bool {
         // `LAST_LITERALS` bytes then. A match of more than two steps is compared with the room again.
         // What is copied begins at most `place - output` bytes before `place`, and ends there or in what has been written in
         // the step before, as far as an order names the bytes.
-        // No sum overflows, see `LONGEST`.
+        // No sum overflows, see `LONGEST`. The processor has what `S` needs: see `decompress`, the only caller with instructions
+        // that not every one has.
         unsafe {
             let (mut from, mut to) = (input, output);
             let (last_from, last_to) = (input.add(last_read), output.add(last_written.min(last_wanted)));
@@ -173,7 +175,7 @@ fn decode<S: Shuffle>(stream: &[u8], target: &mut [u8], wanted: usize) -> bool {
                         return false;
                     };
                     (literals, at) = (whole, input.add(after));
-                    let room = target.len() - to.offset_from_unsigned(output);
+                    let room = room_of_all - to.offset_from_unsigned(output);
                     if stream.len() - after < literals + 2 * STEP || room < literals + WRITTEN_AT_ONCE {
                         break;
                     }
@@ -204,7 +206,7 @@ fn decode<S: Shuffle>(stream: &[u8], target: &mut [u8], wanted: usize) -> bool {
                             let Some((whole, after)) = go_on(stream, after, length) else { return false };
                             (length, at) = (whole, input.add(after));
                         }
-                        if target.len() - place.offset_from_unsigned(output) < length + 2 * STEP {
+                        if room_of_all - place.offset_from_unsigned(output) < length + 2 * STEP {
                             break;
                         }
                         repeat(place, distance, length);
