@@ -21,6 +21,7 @@ from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import check_source_stays, copy_values, from_array
 from zardine.nodes.group import Group, create_group
+from zardine.nodes.incomplete import erased_if_incomplete
 from zardine.nodes.options import CopyOptions
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
@@ -247,7 +248,8 @@ class _Copying:
                     write_data=False,
                     **self.create_kwargs,
                 )
-                copy_values(source if isinstance(source, Array) else source[...], array)
+                with erased_if_incomplete(array, replaced=old is not None):
+                    copy_values(source if isinstance(source, Array) else source[...], array)
                 self.nbytes += array.nbytes
             self.copied += 1
             return

@@ -70,6 +70,11 @@ class Consolidated:
         """Take out a node, with all below it."""
         self._change((), (path,), ())
 
+    def forget_if_gone(self, path: str) -> None:
+        """Take out a node, with all below it, if nothing is stored there."""
+        if self._stored(path) is None:
+            self.forget(path)
+
     def keep_true(self, paths: Iterable[str], *, emptied: Iterable[str] = ()) -> None:
         """Take over the stored documents of some nodes, and of groups above them that are new; first forget what was
         below those in ``emptied``.
