@@ -457,6 +457,8 @@ class Group:
         if self._consolidated is not None:
             self._consolidated.forget(join_path(self._above, relative))
         erase_node(self._store, join_path(self._path, relative))
+        if self._consolidated is not None:  # who consolidated before it was gone may have taken it in
+            self._consolidated.forget(join_path(self._above, relative))
 
     def move(self, source: str, dest: str) -> None:
         """Rename the member ``source`` to ``dest`` by copying every key below it. Raises where ``dest`` is taken."""
@@ -637,7 +639,7 @@ class Group:
             path = join_path(self._above, relative)
             if self._consolidated is not None and path in self._consolidated.nodes:
                 try:
-                    self._consolidated.forget_if_gone(path)
+                    self._consolidated.forget_gone([path])
                 except ZardineError as another:
                     error.add_note(f"consolidated metadata may tell of {path!r} still: {another}")
             raise
