@@ -737,14 +737,21 @@ class Group:
         return parse_node_json(self._consolidated.nodes[join_path(self._above, relative)], place)
 
     def _walk(self, max_depth: int | None, use_consolidated: bool) -> Iterator[tuple[str, Array | Group]]:
-        for name, metadata in self._children():
-            if isinstance(metadata, GroupMetadata) and not use_consolidated and self._consolidated is None:
+        """Yield all that is below, a group before what is in it; however deep that is, since nothing calls itself."""
+        within: list[tuple[str, Group, Iterator[tuple[str, NodeMetadata]]]] = [("", self, self._children())]
+        while within:
+            above, group, children = within[-1]
+            name, metadata = next(children, (None, None))
+            if name is None or metadata is None:
+                within.pop()
+                continue
+            if isinstance(metadata, GroupMetadata) and not use_consolidated and group._consolidated is None:
                 metadata = metadata.with_consolidated(None)
-            node = self._node(name, metadata)
-            yield name, node
-            if isinstance(node, Group) and max_depth != 0:
-                for relative, below in node._walk(None if max_depth is None else max_depth - 1, use_consolidated):
-                    yield join_path(name, relative), below
+            node = group._node(name, metadata)
+            path = join_path(above, name)
+            yield path, node
+            if isinstance(node, Group) and (max_depth is None or len(within) <= max_depth):
+                within.append((path, node, node._children()))
 
 
 @with_hints
