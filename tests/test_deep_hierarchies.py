@@ -49,7 +49,8 @@ def test_copies(store: Any) -> None:
     group = zardine.open_group(store)
     copied = zardine.create_group(MemoryStore())
     assert zardine.copy(group["a"], copied, "a")[0] == DEPTH + 2
-    assert zardine.copy_store(store, target := MemoryStore())[0] == len(list(store.list()))
+    target = MemoryStore()
+    assert zardine.copy_store(store, target)[0] == len(list(store.list()))
     for each in (copied, zardine.open_group(target), zardine.convert(store, MemoryStore())):
         assert each[f"{PLACE}/x"][...].tolist() == [1, 2, 3]
         assert each["a/b"][...].tolist() == [4]
