@@ -14,6 +14,7 @@ import pytest
 import zarr
 
 import zardine
+from zardine.api import consolidate as consolidate_module
 from zardine.errors import (
     ArrayChangedError,
     ArrayNotFoundError,
@@ -22,6 +23,8 @@ from zardine.errors import (
     StoreError,
     ZarrUserWarning,
 )
+from zardine.hierarchy.update import update_node
+from zardine.nodes import group as group_module
 from zardine.storage import CountingStore, LocalStore, MemoryStore
 
 DATA = np.arange(12, dtype="i4").reshape(3, 4)
@@ -340,6 +343,78 @@ def test_of_two_writers_that_meet_none_stores_an_older_document(store: Any) -> N
     assert (found["t"].shape, found["t"].attrs["k"]) == ((6, 4), 1)
     assert (found["sub/x"].shape, found["sub"].attrs["k"]) == ((6, 4), 2)
     check(meeting, found)
+
+
+def then(monkeypatch: pytest.MonkeyPatch, change: Any, moment: str) -> None:
+    """Have this happen when ``consolidate_metadata`` has gone through the nodes, or has just stored what it found."""
+    calls = [change]
+
+    def update(*args: Any, **kwargs: Any) -> Any:
+        for each in calls if moment == "before" else ():
+            each()
+        made = update_node(*args, **kwargs)
+        for each in calls if moment == "after" else ():
+            each()
+        return made
+
+    monkeypatch.setattr(consolidate_module, "update_node", update)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("way", ["consolidated", "plain", "new", "first"])
+def test_what_is_deleted_while_it_is_consolidated_is_not_told_of(
+    store: Any, way: str, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = zardine.open_group(store, use_consolidated=False)
+    group = plain if way != "consolidated" else zardine.open_consolidated(store)
+    if way == "first":
+        update_node(store, "", plain.metadata, lambda old: old.with_consolidated(None))
+    elif way == "new":
+        plain.create_array("late", data=DATA)
+
+    def delete() -> None:
+        for name in ["late"] if way == "new" else ["t", "sub"]:
+            del group[name]
+
+    then(monkeypatch, delete, moment)
+    made = zardine.consolidate_metadata(store)
+    check(store, made)
+    check(store, zardine.open_consolidated(store))
+    assert ("t" in made) == (way == "new")
+    assert "late" not in made
+
+
+def test_what_consolidated_handles_change_while_it_is_consolidated_is_kept(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = zardine.open_consolidated(store)
+
+    def change() -> None:
+        group["t"].append(DATA)
+        group.create_array("late", data=DATA)
+
+    then(monkeypatch, change, "before")
+    made = zardine.consolidate_metadata(store)
+    assert made["t"].shape == (6, 4)
+    check(store, made)
+    check(store, zardine.open_consolidated(store))
+    assert "late" in made
+
+
+def test_what_is_consolidated_while_it_is_erased_is_taken_out_again(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = zardine.open_consolidated(store)
+    erase = group_module.erase_node
+
+    def erased(*args: Any, **kwargs: Any) -> None:
+        zardine.consolidate_metadata(store)
+        erase(*args, **kwargs)
+
+    monkeypatch.setattr(group_module, "erase_node", erased)
+    del group["sub"]
+    check(store, zardine.open_consolidated(store))
+    assert "sub" not in group
 
 
 class Refusing(MemoryStore):

@@ -480,6 +480,19 @@ def test_fill_values_of_v2_with_nuls(stored: str, value: bytes) -> None:
     assert again[...].tolist() == [value] * 2
 
 
+def test_an_empty_text_fills_bytes_without_meaning_with_zeros(tmp_path: Path) -> None:
+    """So it is read by zarr-python; of fields, and of another length, it is an error."""
+    zardine.create_array(tmp_path, shape=2, dtype="V3", zarr_format=2)
+    path = tmp_path / ".zarray"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "fill_value": ""}))
+    assert zardine.open_array(tmp_path)[...].tobytes() == zarr.open_array(tmp_path)[:].tobytes() == bytes(6)
+    for wrong in ({"fill_value": "YQ=="}, {"fill_value": "", "dtype": [["a", "|u1"], ["b", "<u2"]]}):
+        path.write_text(json.dumps({**document, **wrong}))
+        with pytest.raises(MetadataError, match=r"fill_value: expected base64 text of 3 bytes"):
+            zardine.open_array(tmp_path)
+
+
 def test_a_handle_of_a_new_array_with_filters_stays_right_when_others_change_the_shape() -> None:
     """What it was made of and what is read of its document say the same in other types."""
     store = MemoryStore()

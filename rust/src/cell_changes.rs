@@ -10,6 +10,7 @@ use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use crate::extended_shards::{Extended, Extending, HeldShard};
 use crate::new_file::{NewFile, OldFile};
+use crate::process_identity::ProcessIdentity;
 use crate::shard_table::ShardTable;
 
 /// Shards that are locked until they are changed, or let go.
@@ -19,7 +20,7 @@ pub struct HeldCells {
     most: u64,
     shards: Vec<HeldShard>,
     /// Who holds the locks: not a process that was forked from it.
-    process: u32,
+    process: ProcessIdentity,
 }
 
 /// Bytes of files that stand for a change.
@@ -50,8 +51,13 @@ impl HeldCells {
         if files.len() != table.shards() {
             return None;
         }
-        let mut held =
-            HeldCells { table, sums, most, shards: Vec::with_capacity(files.len()), process: std::process::id() };
+        let mut held = HeldCells {
+            table,
+            sums,
+            most,
+            shards: Vec::with_capacity(files.len()),
+            process: ProcessIdentity::current(),
+        };
         let mut cells = Vec::new();
         for (number, file) in files.iter().enumerate() {
             let shard = HeldShard::of(&held.table, file, most)?;
@@ -115,7 +121,7 @@ impl HeldCells {
 
 impl Drop for HeldCells {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if self.process != ProcessIdentity::current() {
             self.shards.drain(..).for_each(HeldShard::abandon);
         }
     }

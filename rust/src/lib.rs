@@ -45,6 +45,7 @@ pub mod path_form;
 pub mod pipeline;
 pub mod points;
 pub mod pool;
+pub mod process_identity;
 pub mod read_space;
 pub mod readable;
 pub mod reason;

@@ -5,12 +5,13 @@
 
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use crate::process_identity::ProcessIdentity;
 
 /// A thread that has had no work for so long ends.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,7 +24,7 @@ pub const LOOKING: Duration = Duration::from_micros(50);
 
 /// The threads of a process.
 struct Pool {
-    process: u32,
+    process: ProcessIdentity,
     /// See `SETTLING`.
     settling: Duration,
     state: Mutex<State>,
@@ -109,14 +110,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Pool {
-    fn new(process: u32) -> Self {
+    fn new(process: ProcessIdentity) -> Self {
         Pool { process, settling: SETTLING, state: Mutex::default(), settled: Condvar::new() }
     }
 
     fn there_is() -> Option<&'static Pool> {
         // SAFETY: null, or what `of_process` has made, which stays for good.
         let pool = unsafe { POOL.load(Ordering::Acquire).as_ref() };
-        pool.filter(|pool| pool.process == process::id())
+        pool.filter(|pool| pool.process == ProcessIdentity::current())
     }
 
     /// The pool of this process. That of the process from which it was forked stays as it is: its threads are not here,
@@ -124,7 +125,7 @@ impl Pool {
     fn of_process() -> &'static Pool {
         Self::there_is().unwrap_or_else(|| {
             let before = POOL.load(Ordering::Acquire);
-            let made = Box::into_raw(Box::new(Pool::new(process::id())));
+            let made = Box::into_raw(Box::new(Pool::new(ProcessIdentity::current())));
             match POOL.compare_exchange(before, made, Ordering::AcqRel, Ordering::Acquire) {
                 // SAFETY: made above, and never freed.
                 Ok(_) => unsafe { &*made },
@@ -344,7 +345,7 @@ mod tests {
     fn new_pool() -> &'static Pool {
         static ALL: Mutex<Vec<&'static Pool>> = Mutex::new(Vec::new());
         let settling = Duration::from_secs(60);
-        let pool: &Pool = Box::leak(Box::new(Pool { settling, ..Pool::new(0) }));
+        let pool: &Pool = Box::leak(Box::new(Pool { settling, ..Pool::new(ProcessIdentity::current()) }));
         lock(&ALL).push(pool);
         pool
     }

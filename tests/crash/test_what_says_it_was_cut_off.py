@@ -18,7 +18,7 @@ import zardine
 from crash.torn import killed_states, put_state, state_of
 from zardine.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 from zardine.engine.locate import INDEXES
-from zardine.errors import CorruptionError, InvalidKeyError, ShardIndexError, TornShardWarning
+from zardine.errors import CorruptionError, InvalidKeyError, ShardIndexError, StoreError, TornShardWarning
 from zardine.sharding.index import ShardIndex, encode_index
 from zardine.storage import CachedStore, CountingStore, LocalStore, PrefixStore, Store
 from zardine.stores.local.beside import EditRecord, RecordFile, Table
@@ -470,3 +470,42 @@ def test_repair_gives_way_to_who_has_written_meanwhile() -> None:
     zardine.repair(Meeting(inner))
     assert Meeting.meets == 0
     assert zardine.open_array(inner)[0] == 8
+
+
+@LOCATIONS
+def test_a_record_that_could_not_be_removed_does_no_harm(
+    location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The edit is done: nobody sees what was before, however the file is cut; the next edit has no need of it."""
+    array = made(tmp_path, location)
+    old = (tmp_path / "c/0").read_bytes()
+
+    def refused(self: RecordFile) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordFile, "remove", refused)
+        with pytest.raises(StoreError, match="ermission"):
+            write(array)
+    assert (tmp_path / RECORD).exists()
+    new = (tmp_path / "c/0").read_bytes()
+    assert len(new) != len(old)
+    for where in (tmp_path, CachedStore(LocalStore(tmp_path)), CountingStore(LocalStore(tmp_path))):
+        INDEXES.clear()
+        assert (read_quietly(where) == AFTER).all()
+    damaged = 0
+    for length in range(len(new)):
+        for changed in (new[:length], new[:length] + bytes([new[length] ^ 255]) + new[length + 1 :]):
+            (tmp_path / "c/0").write_bytes(changed)
+            INDEXES.clear()
+            try:
+                assert (read_quietly(tmp_path) == AFTER).all()
+            except zardine.errors.DataError:
+                damaged += 1
+    assert damaged > len(new)
+    (tmp_path / "c/0").write_bytes(new)
+    INDEXES.clear()
+    array = zardine.open_array(tmp_path, mode="r+", config=APPEND)
+    array[4] = 7
+    assert not (tmp_path / RECORD).exists()
+    assert (read_quietly(tmp_path) == [1, 2, 3, 9, 7, 6, 0, 0]).all()

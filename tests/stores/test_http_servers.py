@@ -17,9 +17,10 @@ import pytest
 import zardine
 from servers import servers
 from servers.fault_proxy import FaultProxy, answer
-from zardine.errors import MetadataError, StoreError, ZardineError
+from zardine.errors import MetadataError, StoreError
 from zardine.storage import HTTPStore, ZipStore
 from zardine.stores.http import store as http_store
+from zardine.stores.http.encodings import CompressedAnswerError
 from zardine.stores.http.plain import PlainError, PlainHTTP
 from zardine.stores.resolve import resolve_store
 from zardine.stores.url_text import without_password
@@ -83,7 +84,7 @@ def test_requests_for_the_chunks_of_one_shard(web, place, by_ranges, along, spec
 @QUIET
 @pytest.mark.parametrize("form", ["the whole", "the range", "the range, which is not said"])
 @pytest.mark.parametrize("speculative", [False, True], ids=["by ranges", "along"])
-def test_a_proxy_that_compresses_answers_is_an_error_or_does_no_harm(web, form, speculative):
+def test_a_proxy_that_compresses_ranges_is_an_error_that_says_so_or_does_no_harm(web, form, speculative):
     """Of a range it compresses the whole value, or the part, and tells another length than it has."""
     shard = (web.root / "less.zarr/c/0/0").read_bytes()
     proxy = FaultProxy(int(web.url.rpartition(":")[2]))
@@ -101,8 +102,36 @@ def test_a_proxy_that_compresses_answers_is_an_error_or_does_no_harm(web, form, 
 
     proxy.always = compressed
     array = zardine.open_array(f"{proxy.url}/less.zarr", mode="r", zarr_format=3)
-    with zardine.config.set({"speculative_read": speculative}), contextlib.suppress(ZardineError):
-        assert array[3, 4] == VALUES[3, 4]
+    with zardine.config.set({"speculative_read": speculative}):
+        if form == "the whole":  # then that is asked for, which it leaves as it is
+            assert array[3, 4] == VALUES[3, 4]
+        else:
+            told = r"compressed the answer \(Content-Encoding: gzip\)" if form == "the range" else "ontent-?Range"
+            with pytest.raises(StoreError, match=f"'c/0/0' of .*{told}"):
+                array[3, 4]
+    proxy.close()
+
+
+@pytest.mark.parametrize("options", [{}, {"headers": {"accept-encoding": "gzip"}}])
+def test_bytes_are_asked_for_as_they_are_stored(web, options):
+    """A server that compresses for who does not say that he takes none, and one that does so for everybody."""
+    proxy = FaultProxy(int(web.url.rpartition(":")[2]))
+
+    def compressed(method, path, headers):
+        if method == "HEAD" or headers.get("accept-encoding") == "identity":
+            return None
+        return answer(200, gzip.compress((web.root / path[1:]).read_bytes()), content_encoding="gzip")
+
+    proxy.always = compressed
+    store = HTTPStore(f"{proxy.url}/less.zarr", storage_options=options)
+    if not options:
+        assert (zardine.open_array(store, mode="r", zarr_format=3)[...] == VALUES).all()
+    else:
+        with pytest.raises(StoreError, match=r"'zarr.json' of .*: the server has compressed the answer .*gzip off"):
+            zardine.open_array(store, mode="r", zarr_format=3)
+    with pytest.raises(CompressedAnswerError):
+        PlainHTTP(f"{proxy.url}/less.zarr", {"default_headers": {"Accept-Encoding": "br"}}).get("c/0/0")
+    assert PlainHTTP(f"{proxy.url}/less.zarr", {}).get("c/0/0")[1] == (web.root / "less.zarr/c/0/0").read_bytes()
     proxy.close()
 
 
@@ -328,7 +357,7 @@ def test_what_is_there_in_place_of_a_document(web):
     folder = web.root / "packed.zarr"
     folder.mkdir(exist_ok=True)
     (folder / "zarr.json.gz").write_bytes(gzip.compress((web.root / "less.zarr/zarr.json").read_bytes()))
-    with pytest.raises(MetadataError, match="gzip data"):
+    with pytest.raises(StoreError, match="has compressed the answer"):
         zardine.open(f"{web.url}/gzip/packed.zarr", mode="r", zarr_format=3)
     (folder / "zarr.json").write_bytes(b"")
     with pytest.raises(MetadataError, match="it is empty"):

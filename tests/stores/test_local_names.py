@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zardine.storage import CountingStore, LocalStore, MemoryStore
+from zardine.storage import CountingStore, LocalStore, MemoryStore, ZipStore
 from zardine.stores.local import file_times
 from zardine.stores.local import store as local_store
 
@@ -56,6 +56,53 @@ def test_the_clock_of_a_file_server_is_its_own(tmp_path: Path, monkeypatch: pyte
     os.utime(tmp_path / "other", ns=(status.st_atime_ns, status.st_ctime_ns + 4 * 10**18))  # in 2150
     assert store.version_of_names("other/") == ""
     assert store.version_of_names("") == version
+
+
+def leave(folder: Path, kind: str) -> LocalStore | ZipStore:
+    """A store with what a killed writer has left in it, or beside it."""
+    if kind == "local":
+        (folder / ".zardine-0123456789abcdef.tmp").write_bytes(b"1")
+        return LocalStore(folder)
+    store = ZipStore(folder / "a.zip", mode="w")
+    store.set("a", b"1")
+    (folder / "a.zip.0123456789abcdef.part").write_bytes(b"1")
+    return store
+
+
+@pytest.mark.parametrize("kind", ["local", "zip"])
+@pytest.mark.parametrize("hours", [-2, 0, 2])
+@pytest.mark.parametrize("server", [False, True], ids=["disk", "server"])
+def test_leftovers_are_as_old_as_the_clock_of_their_file_system_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: bool, hours: int, kind: str
+) -> None:
+    """The clock of this machine is put forward or back after a file was left, or is not that of the server."""
+    store = leave(tmp_path, kind)
+    monkeypatch.setattr(file_times, "_asked", {})
+    monkeypatch.setattr(file_times, "_has_our_clock", lambda device: not server)
+    ours, passed = file_times.time.time, [1000.0]
+    monkeypatch.setattr(file_times.time, "time", lambda: ours() + hours * 3600)
+    monkeypatch.setattr(file_times.time, "monotonic", lambda: passed[0])
+    if hours and not server:  # dated in the future, it would be left for ever
+        assert len(list(store.leftovers())) == store.remove_leftovers() == 1
+    else:
+        assert store.remove_leftovers() == 0
+        assert list(store.leftovers()) == []
+        passed[0] += 3601
+        assert len(list(store.leftovers())) == server
+    assert len(os.listdir(tmp_path)) == (kind == "zip") + (server or not hours)
+
+
+def test_where_the_clock_cannot_be_asked_ours_stands_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_times, "_asked", {})
+    monkeypatch.setattr(file_times, "_has_our_clock", lambda device: False)
+    file_times.ask_clock(str(tmp_path / "none"), "x")
+    file_times.ask_clock(str(tmp_path), "none/x")
+    assert file_times._asked == {}
+    assert file_times.is_older(os.stat(tmp_path), 0)
+    assert not file_times.is_older(os.stat(tmp_path), 3600)
+    file_times.ask_clock(str(tmp_path), "x")
+    assert list(file_times._asked) == [os.stat(tmp_path).st_dev]
+    assert os.listdir(tmp_path) == []
 
 
 def test_disks_of_this_machine_have_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:

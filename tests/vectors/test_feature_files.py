@@ -113,6 +113,7 @@ def test_large_integers_beside_missing_values(tmp_path: Path, suffix: str) -> No
 def test_attributes_whose_names_are_taken(tmp_path: Path, suffix: str) -> None:
     told = exported(tmp_path, suffix, geometry=[4, 5, 6], v=[[1, 2], [3, 4], [5, 6]], v_0=[7, 8, 9])
     assert "'geometry' is called 'geometry_'" in told
+    assert "the attribute 'v' of several values becomes columns: 'v_0' to 'v_1'" in told
     assert "'v_0' is called 'v_0_'" in told
     wanted = {"geometry_": [4, 5, 6], "v_0_": [1, 3, 5], "v_1": [2, 4, 6], "v_0": [7, 8, 9]}
     assert {name: attribute(tmp_path / "b.zv", name) for name in wanted} == wanted

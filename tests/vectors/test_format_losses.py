@@ -108,6 +108,7 @@ def test_what_features_do_not_have(tmp_path: Path) -> None:
     text = told(recorded)
     assert "vertex attributes cannot be kept: depth" in text
     assert "groups cannot be kept" in text
+    assert "the attribute 'rgb' of several values becomes columns: 'rgb_0' to 'rgb_2'" in text
     assert "1 lines of less than two vertices" in text
     made = json.loads((tmp_path / "a.geojson").read_text())["features"]
     assert [each["properties"] for each in made] == [

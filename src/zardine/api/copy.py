@@ -21,6 +21,7 @@ from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import check_source_stays, copy_values, from_array
 from zardine.nodes.group import Group, create_group
+from zardine.nodes.incomplete import erased_if_incomplete
 from zardine.nodes.options import CopyOptions
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
@@ -218,6 +219,13 @@ class _Copying:
 
     def copy_node(self, source: Any, dest: Group, name: str) -> None:
         """Copy a node, and all below it, as the member ``name`` of ``dest``."""
+        waiting = self._copy_one(source, dest, name)[::-1]
+        while waiting:
+            above, group, child = waiting.pop()
+            waiting += self._copy_one(above[child], group, child)[::-1]
+
+    def _copy_one(self, source: Any, dest: Group, name: str) -> list[tuple[Any, Group, str]]:
+        """Copy a node; gives the members that are to be copied: the group they are in, the new one, and their names."""
         attributes = {} if self.without_attrs else dict(source.attrs)
         old = dest.get(name)
         place = join_path(dest.path, name)
@@ -231,7 +239,7 @@ class _Copying:
                 if skip:
                     self.say(f"skip /{place}")
                     self.skipped += 1
-                    return
+                    return []
                 if self.if_exists == "raise":
                     kind = ContainsArrayError if isinstance(old, Array) else ContainsGroupError
                     raise kind(f"{describe(dest.store, place)} is there already; see if_exists")
@@ -247,10 +255,11 @@ class _Copying:
                     write_data=False,
                     **self.create_kwargs,
                 )
-                copy_values(source if isinstance(source, Array) else source[...], array)
+                with erased_if_incomplete(array, replaced=old is not None):
+                    copy_values(source if isinstance(source, Array) else source[...], array)
                 self.nbytes += array.nbytes
             self.copied += 1
-            return
+            return []
         if isinstance(source, Group) and same_place(source.store, dest.store) and is_within(place, source.path):
             raise ValueError(f"cannot copy the group {source.name!r} into itself, to '/{place}'")
         if isinstance(old, Array):
@@ -258,7 +267,7 @@ class _Copying:
                 raise ContainsArrayError(f"{describe(dest.store, place)} is an array already; see if_exists")
             if self.if_exists != "replace":
                 self.skipped += 1
-                return
+                return []
             old = None
         self.say(f"copy /{place}/")
         self.copied += 1
@@ -277,9 +286,7 @@ class _Copying:
             )
             if attributes:
                 group.attrs.update(attributes)
-        for child in list(source):
-            if not self.shallow or hasattr(source[child], "shape"):
-                self.copy_node(source[child], group, child)
+        return [(source, group, child) for child in source if not self.shallow or hasattr(source[child], "shape")]
 
 
 def _check_group(value: Any, what: str) -> None:

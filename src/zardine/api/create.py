@@ -34,6 +34,7 @@ from zardine.nodes.create_array import (
     store_new_array,
 )
 from zardine.nodes.create_like import plain_fill
+from zardine.nodes.incomplete import erased_if_incomplete
 from zardine.nodes.older_arguments import (
     compressors_of,
     key_encoding_of,
@@ -144,7 +145,8 @@ def create(
         check_source_stays(values, found, inner)
     made = store_new_array(found, inner, metadata, settings, overwrite=overwrite)
     if values is not None:
-        copy_values(values, made)
+        with erased_if_incomplete(made, replaced=overwrite):
+            copy_values(values, made)
     return Array(found.with_read_only(True), inner, metadata, settings) if read_only else made
 
 

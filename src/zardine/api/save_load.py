@@ -100,4 +100,13 @@ def load(
 
 
 def _load_group(group: Group) -> dict[str, Any]:
-    return {name: node[...] if isinstance(node, Array) else _load_group(node) for name, node in group.items()}
+    values: dict[str, Any] = {}
+    waiting = [(group, values)]
+    for each, held in waiting:
+        for name, node in each.items():
+            if isinstance(node, Array):
+                held[name] = node[...]
+            else:
+                held[name] = {}
+                waiting.append((node, held[name]))
+    return values

@@ -102,6 +102,8 @@ def _parse_void(
         data = base64.b64decode(value, validate=True) if isinstance(value, str) else None
     except (binascii.Error, ValueError):
         data = None
+    if data == b"" and stored.names is None:
+        return data_type.default_fill()  # some programs write an empty text for zeros
     if data is None or len(data) != stored.itemsize:
         problems.expected(place, f"base64 text of {stored.itemsize} bytes", value)
         return None

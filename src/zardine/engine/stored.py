@@ -29,14 +29,17 @@ def stored_objects(handle: ArrayHandle) -> Iterator[tuple[str, tuple[int, ...]]]
             yield key, coordinates
 
 
+def stored_objects_within(handle: ArrayHandle) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """As :func:`stored_objects`, of those that hold elements of the array."""
+    counts = [axis.count for axis in handle.layout.grids.storage]
+    for key, coordinates in stored_objects(handle):
+        if all(i < count for i, count in zip(coordinates, counts, strict=True)):
+            yield key, coordinates
+
+
 def stored_keys(handle: ArrayHandle) -> list[str]:
     """Keys of the stored chunks or shards that hold elements of the array."""
-    counts = [axis.count for axis in handle.layout.grids.storage]
-    keys = [
-        key
-        for key, coordinates in stored_objects(handle)
-        if all(i < count for i, count in zip(coordinates, counts, strict=True))
-    ]
+    keys = [key for key, _ in stored_objects_within(handle)]
     check_fresh(handle)
     return keys
 

@@ -4,10 +4,11 @@ groups above an array that changes."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ZardineError, ZarrUserWarning
 from zardine.hierarchy.find import (
     HIDDEN,
@@ -69,6 +70,19 @@ class Consolidated:
     def forget(self, path: str) -> None:
         """Take out a node, with all below it."""
         self._change((), (path,), ())
+
+    def forget_gone(self, paths: Sequence[str]) -> bool:
+        """Take out those of some nodes, with all below them, that are not stored any more; gives whether one was."""
+        gone: list[str] = []
+
+        def look(path: str) -> None:
+            if self._stored(path) is None:
+                gone.append(path)
+
+        for_each(look, paths, len(paths), most_requests(self.store, 1))
+        if gone:
+            self._change((), tuple(gone), ())
+        return bool(gone)
 
     def keep_true(self, paths: Iterable[str], *, emptied: Iterable[str] = ()) -> None:
         """Take over the stored documents of some nodes, and of groups above them that are new; first forget what was

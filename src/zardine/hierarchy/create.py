@@ -224,6 +224,31 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
     note_change()
 
 
+def erase_documents(store: Store, path: str, metadata: NodeMetadata, version: Version | None) -> None:
+    """Remove the documents of a node that was just made, and wait for those who are writing into it.
+
+    ``version``: that of its first document; where the store told none, its bytes are compared.
+
+    Raises :class:`~zardine.errors.ConditionFailedError` where it is not there any more as it was made.
+    """
+    first, *rest = names_of(metadata)
+    documents = to_documents(metadata)
+    key = join_path(path, first)
+    if version is None:
+        stored = store.get(key)
+        if stored is None or bytes(stored) != documents[first]:
+            raise ConditionFailedError(f"key {key!r} of {store} changed since it was made; it was not erased")
+    with store.lock(key):
+        store.erase_version(key, version)
+    store.erase_values([join_path(path, name) for name in rest if documents[name] is not None])
+    prefix = f"{path}/" if path else ""
+    if is_far(store):
+        let_writers_end(store, [prefix])
+    else:
+        store.wait_for_writers(prefix)
+    note_change()
+
+
 def move_keys(store: Store, source: str, dest: str) -> None:
     """Rename every key below ``source``: copies first, the documents last, then the old keys are erased.
 

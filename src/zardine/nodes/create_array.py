@@ -35,6 +35,7 @@ from zardine.metadata.formats import format_of_new
 from zardine.nodes.argument_hints import with_hints
 from zardine.nodes.array import Array
 from zardine.nodes.arrays_behind import behind_at
+from zardine.nodes.incomplete import erased_if_incomplete
 from zardine.nodes.older_arguments import warn_of_order
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
@@ -83,7 +84,8 @@ def create_array(
     - ``overwrite``: erase what is stored at this place first.
 
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
-    taken, ``ValueError`` or ``TypeError`` for arguments that do not fit together.
+    taken, ``ValueError`` or ``TypeError`` for arguments that do not fit together. Where ``data`` cannot be stored (a
+    full disk, Ctrl-C), the array is erased again, and a note of the error says so.
     """
     version = format_of_new(zarr_format)
     found, path = find_place(store, name, storage_options=storage_options, zarr_format=version)
@@ -116,7 +118,8 @@ def create_array(
         check_source_stays(values, found, path)
     array = store_new_array(found, path, metadata, settings, overwrite=overwrite)
     if values is not None and write_data:
-        copy_values(values, array)
+        with erased_if_incomplete(array, replaced=overwrite):
+            copy_values(values, array)
     return array
 
 
@@ -195,7 +198,8 @@ def from_array(
         checksum=checksum,
     )
     if write_data:
-        copy_values(values, array)
+        with erased_if_incomplete(array, replaced=overwrite):
+            copy_values(values, array)
     return array
 
 

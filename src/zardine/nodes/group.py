@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack, overload
 
@@ -22,6 +23,7 @@ from zardine.errors import (
     GroupNotFoundError,
     NodeNotFoundError,
     ReadOnlyError,
+    ZardineError,
 )
 from zardine.hierarchy.consolidated import Consolidated
 from zardine.hierarchy.create import create_node, erase_node, move_keys, parents_first
@@ -348,7 +350,9 @@ class Group:
         path = self._member_name(name, options.get("zarr_format"))
         if options.get("zarr_format") is None:
             options["zarr_format"] = self._metadata.zarr_format
-        return self._made(create_array(self.store_path, name=path, **options))
+        with self._forgotten_if_erased(path):
+            made = create_array(self.store_path, name=path, **options)
+        return self._made(made)
 
     create = create_array
     create_dataset = create_array
@@ -442,7 +446,9 @@ class Group:
         self._check_writable()
         name = self._member_name(key)
         version = self._metadata.zarr_format
-        self._made(from_array(self.store_path, name=name, data=value, overwrite=True, zarr_format=version))
+        with self._forgotten_if_erased(name):
+            made = from_array(self.store_path, name=name, data=value, overwrite=True, zarr_format=version)
+        self._made(made)
 
     def __delitem__(self, key: str) -> None:
         self._check_writable()
@@ -451,6 +457,8 @@ class Group:
         if self._consolidated is not None:
             self._consolidated.forget(join_path(self._above, relative))
         erase_node(self._store, join_path(self._path, relative))
+        if self._consolidated is not None:  # who consolidated before it was gone may have taken it in
+            self._consolidated.forget(join_path(self._above, relative))
 
     def move(self, source: str, dest: str) -> None:
         """Rename the member ``source`` to ``dest`` by copying every key below it. Raises where ``dest`` is taken."""
@@ -520,7 +528,9 @@ class Group:
         self._check_writable()
         kwargs = {"zarr_format": self._metadata.zarr_format, **kwargs}
         path = self._member_name(name, kwargs["zarr_format"])
-        return self._made(make(data, store=self.store_path, path=path, **kwargs))
+        with self._forgotten_if_erased(path):
+            made = make(data, store=self.store_path, path=path, **kwargs)
+        return self._made(made)
 
     # the rest
 
@@ -620,6 +630,20 @@ class Group:
                 node._came_out_of(self, relative)
         return node
 
+    @contextmanager
+    def _forgotten_if_erased(self, relative: str) -> Iterator[None]:
+        """Take a member out of consolidated metadata where it is gone after an error in this context."""
+        try:
+            yield
+        except BaseException as error:
+            path = join_path(self._above, relative)
+            if self._consolidated is not None and path in self._consolidated.nodes:
+                try:
+                    self._consolidated.forget_gone([path])
+                except ZardineError as another:
+                    error.add_note(f"consolidated metadata may tell of {path!r} still: {another}")
+            raise
+
     def _keep_true(self, relative: Iterable[str], *, emptied: Iterable[str] = ()) -> None:
         """Keep consolidated metadata true, if members are looked up there."""
         if self._consolidated is not None:
@@ -713,14 +737,21 @@ class Group:
         return parse_node_json(self._consolidated.nodes[join_path(self._above, relative)], place)
 
     def _walk(self, max_depth: int | None, use_consolidated: bool) -> Iterator[tuple[str, Array | Group]]:
-        for name, metadata in self._children():
-            if isinstance(metadata, GroupMetadata) and not use_consolidated and self._consolidated is None:
+        """Yield all that is below, a group before what is in it; however deep that is, since nothing calls itself."""
+        within: list[tuple[str, Group, Iterator[tuple[str, NodeMetadata]]]] = [("", self, self._children())]
+        while within:
+            above, group, children = within[-1]
+            name, metadata = next(children, (None, None))
+            if name is None or metadata is None:
+                within.pop()
+                continue
+            if isinstance(metadata, GroupMetadata) and not use_consolidated and group._consolidated is None:
                 metadata = metadata.with_consolidated(None)
-            node = self._node(name, metadata)
-            yield name, node
-            if isinstance(node, Group) and max_depth != 0:
-                for relative, below in node._walk(None if max_depth is None else max_depth - 1, use_consolidated):
-                    yield join_path(name, relative), below
+            node = group._node(name, metadata)
+            path = join_path(above, name)
+            yield path, node
+            if isinstance(node, Group) and (max_depth is None or len(within) <= max_depth):
+                within.append((path, node, node._children()))
 
 
 @with_hints

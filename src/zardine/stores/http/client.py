@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from zardine.buffers import BytesLike
+from zardine.stores.http.encodings import check_encoding
 from zardine.stores.object.buckets import BucketOptions
 from zardine.stores.object.client import ObjectClient
 from zardine.stores.object.errors import has_no_length, has_no_ranges, is_out_of_range, status_of
@@ -56,6 +57,7 @@ class HTTPClient(ObjectClient):
 
     def _body(self, answer: Any) -> BytesLike:
         """No more is waited for once there is more than the server announced: it may never end."""
+        check_encoding(answer.attributes.get("Content-Encoding"))
         start, stop = answer.range
         parts: list[BytesLike] = []
         size = 0

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+from zardine.stores.http.encodings import check_encoding
 from zardine.stores.object.options import seconds_of
 from zardine.stores.url_text import without_password
 
@@ -75,6 +76,7 @@ class PlainHTTP:
         end = None if self._longest is None else time.monotonic() + self._longest
         try:
             with self._open().open(request, timeout=self._silence) as answer:
+                check_encoding(None if method == "HEAD" else answer.headers["Content-Encoding"])
                 data = b"" if method == "HEAD" else _body(answer, end, most)
                 return _meta(answer.headers, len(data)), data
         except urllib.error.HTTPError as error:

@@ -19,6 +19,7 @@ from zardine.public_names import public
 from zardine.stores.base import WHOLE, ByteRange, Reading, Store, Version, check_prefix
 from zardine.stores.extras import need
 from zardine.stores.http.client import HTTPClient
+from zardine.stores.http.encodings import asking_as_stored
 from zardine.stores.locks import KeyedLock
 from zardine.stores.object.buckets import BucketOptions
 from zardine.stores.object.kinds import kind_of
@@ -79,7 +80,8 @@ class HTTPStore(ObjectStore):
             options.client.setdefault("allow_http", parts.scheme == "http")
             headers = dict(options.client.get("default_headers") or {})
             if user and not any(name.lower() == "authorization" for name in headers):
-                options.client["default_headers"] = {**headers, "Authorization": _basic(user, password)}
+                headers["Authorization"] = _basic(user, password)
+            options.client["default_headers"] = asking_as_stored(headers)
             clean = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=_encoded(parts.path.rstrip("/")))
             path = clean.path[1:]
             above = "" if _is_key(path) else clean.path  # what would not be itself as a key

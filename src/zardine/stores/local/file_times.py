@@ -17,6 +17,9 @@ _OF_THIS_MACHINE: Final = {"btrfs", "overlay", "ramfs", "tmpfs", "zfs"}
 _latest: dict[int, tuple[int, float] | None] = {}
 """For each device a time that it gave, and the moment at which it was seen; ``None``: its clock is ours."""
 
+_asked: dict[int, tuple[float, float]] = {}
+"""For each device that was asked, its clock in seconds, and the moment at which that was so."""
+
 
 def is_settled(status: os.stat_result, within: int) -> bool:
     """Whether a directory gets another time than it has, by ``within`` nanoseconds, if names come or go from now on.
@@ -36,6 +39,37 @@ def is_settled(status: os.stat_result, within: int) -> bool:
     return now - status.st_mtime_ns >= within
 
 
+def is_older(status: os.stat_result, seconds: float) -> bool:
+    """Whether the last change of a file was ``seconds`` ago and more, by the clock of its file system.
+
+    Of a file server, of which nobody has asked for it (:func:`ask_clock`), ours stands for that. A change that much
+    ahead of the clock was made before the clock was put back.
+    """
+    asked = _asked.get(status.st_dev)
+    now = time.time() if asked is None else asked[0] + time.monotonic() - asked[1]
+    return abs(now - status.st_ctime) >= seconds
+
+
+def ask_clock(path: str, name: str) -> None:
+    """Ask the clock of the file system of a directory, if it may not be ours, by a file ``name`` that is made for it.
+
+    Where no file can be made, nothing is known of it.
+    """
+    try:
+        device = os.stat(path).st_dev
+        if _has_our_clock(device):
+            return
+        place = os.path.join(path, name)
+        file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            _asked[device] = os.fstat(file).st_ctime, time.monotonic()
+        finally:
+            os.close(file)
+            os.unlink(place)
+    except OSError:
+        return
+
+
 def _has_our_clock(device: int) -> bool:
     if sys.platform != "linux":
         return False
@@ -51,4 +85,4 @@ def _has_our_clock(device: int) -> bool:
     return bool(kinds) and kinds <= _OF_THIS_MACHINE
 
 
-__all__ = ["is_settled"]
+__all__ = ["ask_clock", "is_older", "is_settled"]

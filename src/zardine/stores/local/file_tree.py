@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -14,6 +13,7 @@ from zardine.stores.attempts import RACES
 from zardine.stores.base import is_key
 from zardine.stores.local.base_directory import DIRECTORY, BaseDirectory
 from zardine.stores.local.beside import edited_name, is_temporary, temporary_name
+from zardine.stores.local.file_times import ask_clock, is_older
 from zardine.stores.local.many_files import remove_files
 
 _BELOW: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
@@ -196,7 +196,6 @@ def clear(directory: int) -> None:
 
 def leftovers(path: str, older_than: float) -> Iterator[str]:
     """Paths below ``path`` with a temporary name and no change in the last ``older_than`` seconds."""
-    latest = time.time() - older_than
     waiting = [path]
     while waiting:
         above = waiting.pop()
@@ -208,7 +207,7 @@ def leftovers(path: str, older_than: float) -> Iterator[str]:
         for entry in entries:
             with contextlib.suppress(FileNotFoundError):
                 if is_temporary(entry.name):
-                    if entry.stat(follow_symlinks=False).st_ctime <= latest:
+                    if is_older(entry.stat(follow_symlinks=False), older_than):
                         yield entry.path
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
@@ -221,6 +220,7 @@ def remove_leftovers(path: str, older_than: float, finish_edit: Callable[[int, s
     it can.
     """
     count = 0
+    ask_clock(path, temporary_name())
     for found in leftovers(path, older_than):
         above, name = os.path.split(found)
         with contextlib.suppress(FileNotFoundError):

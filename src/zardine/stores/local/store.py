@@ -462,14 +462,22 @@ class LocalStore(Store):
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         """As in :class:`Store`; of a directory with millions of files only some names are in memory at a time."""
+        within = [self._names_in(prefix)]
+        while within:
+            for name in within[-1]:
+                if name[-1] == "/":
+                    within.append(self._names_in(name))
+                    break
+                yield name
+            else:
+                within.pop()
+
+    def _names_in(self, prefix: str) -> Iterator[str]:
+        """Yield the keys and prefixes directly in a directory."""
         after, is_all = "", False
         while not is_all:
             some, is_all = self._in_directory(prefix, file_tree.list_some, after) or ([], True)
-            for name in some:
-                if name[-1] == "/":
-                    yield from self.list_prefix(name)
-                else:
-                    yield name
+            yield from some
             after = some[-1] if some else after
 
     def _in_directory(self, prefix: str, look: Callable[..., _Found], *more: str) -> _Found | None:

@@ -65,7 +65,10 @@ class ZipDirectory:
         """The last directory that is whole, see :attr:`is_whole`; ``None`` if there is none at all."""
         end = end_of_archive(data)
         if end is not None:
-            return cls(data, name, end)
+            try:
+                return cls(data, name, end)
+            except _DamagedError as error:
+                raise StoreError(str(error)) from None  # the name that users know
         for end in islice(earlier_ends(data), _MOST_ENDS):
             with contextlib.suppress(_DamagedError):
                 return cls(data, name, end)

@@ -19,6 +19,7 @@ from typing import Final
 
 from zardine.contexts import sure_context
 from zardine.stores.attempts import RACES
+from zardine.stores.local.file_times import ask_clock, is_older
 
 try:
     import fcntl
@@ -64,7 +65,7 @@ def open_locked(path: str) -> int:
 
 def new_file(path: str) -> tuple[int, str]:
     """A new, locked file beside ``path``, as a descriptor and a name that nobody else has: see :func:`leftovers`."""
-    name = f"{path}.{os.urandom(8).hex()}.part"
+    name = _unfinished_name(path)
     file = os.open(name, _NEW, 0o666)
     try:
         _lock(file)
@@ -74,6 +75,10 @@ def new_file(path: str) -> tuple[int, str]:
             os.unlink(name)
         raise
     return file, name
+
+
+def _unfinished_name(path: str) -> str:
+    return f"{path}.{os.urandom(8).hex()}.part"
 
 
 def unlock(file: int) -> None:
@@ -182,7 +187,6 @@ def leftovers(path: str, older_than: float) -> Iterator[str]:
     writing to them.
     """
     folder, name = os.path.split(path)
-    latest = time.time() - older_than
     try:
         found = sorted(os.listdir(folder))
     except OSError:
@@ -191,13 +195,15 @@ def leftovers(path: str, older_than: float) -> Iterator[str]:
         if each.startswith(f"{name}.") and _NAME.fullmatch(each, len(name) + 1):
             there = os.path.join(folder, each)
             with contextlib.suppress(OSError):
-                if os.lstat(there).st_ctime <= latest and _is_left(there):
+                if is_older(os.lstat(there), older_than) and _is_left(there):
                     yield there
 
 
 def remove_leftovers(path: str, older_than: float) -> int:
     """Remove the :func:`leftovers`; gives their number."""
     count = 0
+    folder, name = os.path.split(path)
+    ask_clock(folder, _unfinished_name(name))
     for each in leftovers(path, older_than):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(each)

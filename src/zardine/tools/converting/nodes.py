@@ -48,10 +48,19 @@ def _below(
     store: Store, root: str, relative: str, group: GroupMetadata, first: int | None, problems: list[Problem]
 ) -> dict[str, NodeMetadata]:
     nodes: dict[str, NodeMetadata] = {}
-    parent = join_path(root, relative)
-    _refuse_reserved_names(store, parent, relative, problems)
-    for name in child_names(store, parent):
-        child = join_path(relative, name)
+
+    def children(above: str) -> Iterator[str]:
+        parent = join_path(root, above)
+        _refuse_reserved_names(store, parent, above, problems)
+        return iter([join_path(above, name) for name in child_names(store, parent)])
+
+    within = [(group, children(relative))]
+    while within:
+        group, names = within[-1]
+        child = next(names, None)
+        if child is None:
+            within.pop()
+            continue
         try:
             node = find_node(store, join_path(root, child), first=first or group.zarr_format)
         except MetadataError as error:
@@ -64,7 +73,7 @@ def _below(
             refuse_unfinished(node, store, join_path(root, child))
             nodes[child] = node
         if isinstance(node, GroupMetadata):
-            nodes |= _below(store, root, child, node, first, problems)
+            within.append((node, children(child)))
     return nodes
 
 

@@ -308,7 +308,7 @@ def _columns(looks: Mapping[str, _Look], target: Path) -> dict[str, _Column]:
 def _single(looks: Mapping[str, _Look], target: Path) -> dict[str, tuple[str, int | None]]:
     """Which attribute each column of the file is: one, or ``name_0``, ``name_1`` where there are several values.
 
-    Warns of names that are changed for others.
+    Warns of these, and of names that are changed for others.
     """
     geopackage = target.suffix.lower() == ".gpkg"
     taken = {"geometry", "fid", "geom"} if geopackage else {"geometry"}
@@ -317,6 +317,9 @@ def _single(looks: Mapping[str, _Look], target: Path) -> dict[str, tuple[str, in
     for name, look in looks.items():
         is_plain = look.like.ndim == 1
         parts = {name: None} if is_plain else {f"{name}_{number}": number for number in range(look.like.shape[1])}
+        if not is_plain:
+            last = look.like.shape[1] - 1
+            warn(target, f"the attribute {name!r} of several values becomes columns: '{name}_0' to '{name}_{last}'")
         for wanted, channel in parts.items():
             told = _free(wanted, taken if is_plain else taken | plain, geopackage)
             if told != wanted:

@@ -166,7 +166,7 @@ class Folder:
                 return None
             return sharding.value(shard.part(int(starts[row[0]]), int(lengths[row[0]])))
         except DataError as error:
-            raise error.at(key=key) from None
+            raise error.at(key=describe(self.store, key)) from None
 
     def of_shard(
         self, name: str, sharding: Sharding, minishards: tuple[int, int], version: Version | None
@@ -200,7 +200,7 @@ class Folder:
                 for number, stored in values:
                     yield number, sharding.value(stored)
         except DataError as error:
-            raise error.at(key=shard.key) from None
+            raise error.at(key=self.where(name)) from None
 
     def _read(self, key: str, setting: str) -> BytesLike | None:
         limit = limit_of(setting)
