@@ -58,11 +58,15 @@ class _SureContext(SureExit, Generic[_T]):
         if error is None:
             next(self._steps, None)
             return
+        trace = error.__traceback__
         try:
             self._steps.throw(error)
+        except StopIteration:
+            pass  # no context keeps an error to itself
         except BaseException as raised:
             if raised is not error:
                 raise
+            error.__traceback__ = trace  # else the error holds this frame, which holds the error
 
 
 def sure_context(
