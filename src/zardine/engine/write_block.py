@@ -6,7 +6,7 @@ The counterpart of :mod:`zardine.engine.read_block`. The kernel reads, changes a
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any, Final
 
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from zardine.engine.changed_files import is_usual, note_changed
 from zardine.engine.freshness import Writing
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.layout import ArrayLayout, Blocks
+from zardine.engine.layout import Blocks
 from zardine.engine.read_ahead import window_bytes
 from zardine.indexing.block import Block
 from zardine.settings import thread_count
@@ -41,9 +41,7 @@ def write_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any]) -> 
     Then :func:`~zardine.engine.write.write_plan` stores them, or says what is wrong. Raises as
     :class:`~zardine.engine.freshness.Writing`.
     """
-    if _ends_in_chunk(handle.layout, block):
-        return False  # what lies beyond the array may have to give way
-    return _write(handle, block, values, Writing(handle, beside=True), None)[0]
+    return _write(handle, block, values, None, growing=False)[0]
 
 
 def append_block(
@@ -53,15 +51,11 @@ def append_block(
 
     Once all values are stored, ``document`` is, if it is still of its version; gives its new one then.
     """
-    return _write(handle, block, values, nullcontext(), document)
+    return _write(handle, block, values, document, growing=True)
 
 
 def _write(
-    handle: ArrayHandle,
-    block: Block,
-    values: npt.NDArray[Any],
-    writing: AbstractContextManager[None],
-    document: Document | None,
+    handle: ArrayHandle, block: Block, values: npt.NDArray[Any], document: Document | None, *, growing: bool
 ) -> tuple[bool, Version | None]:
     layout, store = handle.layout, handle.store
     chunks = layout.blocks
@@ -71,12 +65,15 @@ def _write(
     nbytes = chunks.nbytes if place is not None else chunks.nbytes * chunks.count(block)
     if nbytes > _MOST_BYTES or nbytes > window_bytes() // 4:
         return False, None
+    if not growing and _ends_in_chunk(chunks, block, layout.metadata.shape):
+        return False, None  # what lies beyond the array may have to give way
     objects = [place[0]] if place is not None else chunks.objects(block, _MOST_FILES)
     shard = layout.uniform_shard
     if objects is None or (shard is not None and _holds_object(chunks, block)):
         return False, None
     keys = handle.keys(objects)
     first = [] if document is None else [document[0]]
+    writing = nullcontext() if growing else Writing(handle, beside=True)
     with writing, store.new_files(first + keys, changing=True) as files:
         if files is None:
             return False, None
@@ -104,12 +101,9 @@ def _holds_object(chunks: Blocks, block: Block) -> bool:
     return True
 
 
-def _ends_in_chunk(layout: ArrayLayout, block: Block) -> bool:
+def _ends_in_chunk(chunks: Blocks, block: Block, shape: tuple[int, ...]) -> bool:
     """Whether a block ends with the array, within a chunk that reaches beyond it."""
-    if layout.blocks is None:
-        return False
-    sizes, shape = layout.blocks.shape, layout.metadata.shape
-    for start, count, size, length in zip(block.starts, block.counts, sizes, shape, strict=True):
+    for start, count, size, length in zip(block.starts, block.counts, chunks.shape, shape, strict=True):
         if length % size and start + count == length:
             return True
     return False
