@@ -159,8 +159,19 @@ class ReshardWork(CopyWork):
             now = load_array(self.source.store, self.source.path)
             source = runner.handle(self.source.store, self.source.path, now)
             target = runner.handle(self.target.store, self.target.path, runner.target(now))
+            self._note_ends(now.shape)
             made = self._look.rest.make(source, target, encoded=self.encoded)
             return runner.close() or made
+
+    def _note_ends(self, shape: tuple[int, ...]) -> None:
+        """Note in the journal at which ends no job makes the objects, for who goes on after this process."""
+        rest, journal = self._look.rest, load_journal(self.target.store, self.target.path)
+        if journal is None:
+            return
+        rest.look(shape, journal.moved)
+        if any(rest.moved) and journal.moved != rest.moved:
+            journal.moved = rest.moved
+            journal.save(self.target.store, self.target.path)
 
     def reopen(self, plan: str) -> None:
         self._runner().reopen()

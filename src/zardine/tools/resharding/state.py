@@ -37,6 +37,8 @@ class Journal:
     """The versions of the old objects that went into the new ones, once nobody may write."""
     shape: tuple[int, ...] | None = None
     """That of the array then."""
+    moved: list[bool] | None = None
+    """The axes of :class:`~zardine.tools.resharding.rest.Rest` that some process has met."""
     version: Version | None = None
     """Of the journal as this process has read or written it last, where the store has versions."""
 
@@ -62,6 +64,8 @@ class Journal:
             document["known"] = self.known.to_json()
         if self.shape is not None:
             document["shape"] = list(self.shape)
+        if self.moved is not None:
+            document["moved"] = self.moved
         self.version = store.set(journal_key(path), json.dumps(document).encode(), condition=condition)
 
 
@@ -80,7 +84,9 @@ def load_journal(store: Store, path: str) -> Journal | None:
         about, phase = document["about"], document["phase"]
         shape = document.get("shape")
         known = Buckets.from_json(document.get("known"))
-        return Journal(about, phase, known, None if shape is None else tuple(map(int, shape)), reading.version)
+        moved = document.get("moved")
+        moved = None if moved is None else list(map(bool, moved))
+        return Journal(about, phase, known, None if shape is None else tuple(map(int, shape)), moved, reading.version)
     except (ValueError, KeyError, TypeError, RecursionError):
         return Journal({}, version=reading.version)
 
