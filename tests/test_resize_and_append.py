@@ -1,6 +1,8 @@
 """Changing the shape of an array, and in which order that reaches the store."""
 
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +198,8 @@ def test_an_append_that_is_interrupted_once_its_shape_is_stored_has_happened(
     kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = made(LocalStore(tmp_path), chunks=(2, 8))
-    array.resize((6, 8))
+    array.resize((5, 8))
+    array.append(VALUES[5:6])
     replaced_by = StoredNode.replaced_by
 
     def interrupted(node: Any, document: bytes) -> Any:
@@ -210,7 +213,7 @@ def test_an_append_that_is_interrupted_once_its_shape_is_stored_has_happened(
         if kernel and KERNEL is not None:
             patched.setattr("zardine.nodes.array.remember", interrupted)
         else:
-            patched.setattr("zardine.nodes.array.append_block", lambda *_: (False, None))
+            patched.setattr("zardine.nodes.array.append_block", lambda *_: False)
             patched.setattr(StoredNode, "replaced_by", interrupted_after)
         with pytest.raises(KeyboardInterrupt):
             array.append(VALUES)
@@ -226,24 +229,54 @@ def test_a_document_that_another_program_replaces_meanwhile_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = made(LocalStore(tmp_path), chunks=(2, 8))
-    array.resize((6, 8))
+    array.resize((5, 8))
+    array.append(VALUES[5:6])
     seen = []
 
-    def between(handle: Any, block: Any, values: Any, document: Any) -> Any:
+    def after(*given: Any) -> bool:
         if not seen:  # a program that takes no locks
             text = (tmp_path / "zarr.json").read_text().replace('"attributes": {}', '"attributes": {"a": 1}')
             (tmp_path / "new").write_text(text)
             (tmp_path / "new").replace(tmp_path / "zarr.json")
-        seen.append(append_block(handle, block, values, document))
+        seen.append(append_block(*given))
         return seen[-1]
 
-    monkeypatch.setattr("zardine.nodes.array.append_block", between)
-    array.append(VALUES[:1])
-    assert [stored for stored, _ in seen] == [True, True]
-    assert [version is None for _, version in seen] == [True, False]
-    again = zardine.open_array(LocalStore(tmp_path))
-    assert (again.shape, dict(again.attrs)) == ((7, 8), {"a": 1})
-    assert (again[6] == VALUES[0]).all()
+    monkeypatch.setattr("zardine.nodes.array.append_block", after)
+    for row, values in enumerate(VALUES[:3], 6):
+        array.append(values[None])
+        again = zardine.open_array(LocalStore(tmp_path))
+        assert (array.shape, again.shape, dict(again.attrs)) == ((row + 1, 8), (row + 1, 8), {"a": 1})
+    assert seen == [False, True, True, True]  # the second with the lock that Python holds
+    assert (again[6:] == VALUES[:3]).all()
+
+
+@pytest.mark.skipif(KERNEL is None, reason="without the kernel the document is stored by itself")
+def test_an_append_waits_for_who_has_the_document(tmp_path: Path) -> None:
+    """And is seen by other handles, and other threads of the same one, with its length."""
+    array = made(LocalStore(tmp_path), chunks=(2, 8))
+    array.resize((5, 8))
+    array.append(VALUES[5:6])
+    with array.store.lock("zarr.json"):
+        array.append(VALUES[:1])  # this thread does not wait for itself
+        other = threading.Thread(target=array.append, args=(VALUES[1:2],))
+        other.start()
+        time.sleep(0.1)
+        assert other.is_alive()
+    other.join()
+    assert array.shape == zardine.open_array(LocalStore(tmp_path)).shape == (8, 8)
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            array.append(np.full((1, 8), number, "i4"))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert array.shape == (208, 8)
+    numbers, counts = np.unique(array[8:], return_counts=True)
+    assert (numbers.tolist(), counts.tolist()) == ([0, 1, 2, 3], [400] * 4)
 
 
 def test_a_shape_that_hides_data_is_stored_before_the_data_goes() -> None:

@@ -11,6 +11,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 #![deny(clippy::undocumented_unsafe_blocks, clippy::missing_safety_doc)]
 
+pub mod agreed_change;
 pub mod axis_rows;
 pub mod byte_strings;
 pub mod cell_changes;

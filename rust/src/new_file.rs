@@ -93,6 +93,11 @@ impl OldFile {
         drop(self.file.take());
     }
 
+    /// A file that the caller has locked.
+    pub fn locked_already(file: File, status: Metadata) -> OldFile {
+        OldFile { file: Some(file), status }
+    }
+
     /// What the system said of the file.
     pub fn status(&self) -> &Metadata {
         &self.status
@@ -172,10 +177,7 @@ impl NewFile {
 
     /// Make the file of `content` in the place of the `old` one; it is locked, and to be replaced in its turn.
     pub fn replace_held(&self, old: &OldFile, content: &[u8]) -> Option<OldFile> {
-        let file = self.make_by(Some(old), |file| {
-            SharedBytes::of(content).write_to(file)?;
-            file.try_lock().map_err(io::Error::from)
-        })?;
+        let file = self.prepare(content)?.place(Some(old))?;
         let status = file.metadata().ok()?;
         Some(OldFile { file: Some(file), status })
     }
@@ -191,18 +193,22 @@ impl NewFile {
     }
 
     fn make_by(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> Option<File> {
+        self.prepare_by(write)?.place(old)
+    }
+
+    /// The file of `content`, locked, which has not got its name yet.
+    pub fn prepare(&self, content: &[u8]) -> Option<Prepared<'_>> {
+        self.prepare_by(|file| {
+            SharedBytes::of(content).write_to(file)?;
+            file.try_lock().map_err(io::Error::from)
+        })
+    }
+
+    fn prepare_by(&self, write: impl FnOnce(&File) -> io::Result<()>) -> Option<Prepared<'_>> {
         let file = self.open(&self.temporary, NEW).ok()?;
-        let written = write(&file).and_then(|()| stamp(&file));
-        let placed = written.and_then(|()| match old {
-            None => self.name_it(),
-            Some(old) => self.take_place_of(&file, old),
-        });
-        if placed.unwrap_or(false) {
-            return Some(file);
-        }
-        self.remove(&self.temporary);
-        let _ = file.unlock();
-        None
+        let prepared = Prepared { new: self, file: Some(file) };
+        prepared.file.as_ref().and_then(|file| write(file).and_then(|()| stamp(file)).ok())?;
+        Some(prepared)
     }
 
     /// Put `content` behind what an `old` file holds, which was opened `to_extend`, and then `last` over what stands there
@@ -395,6 +401,33 @@ impl NewFile {
         let code = unsafe { libc::fstatat(self.directory, self.name.as_ptr(), &mut status, libc::AT_SYMLINK_NOFOLLOW) };
         checked(code)?;
         Ok(status)
+    }
+}
+
+/// A file that is whole, and has not got its name yet; if it does not get that, it goes with this.
+pub struct Prepared<'a> {
+    new: &'a NewFile,
+    file: Option<File>,
+}
+
+impl Prepared<'_> {
+    /// Let the file take the place of the `old` one, or of nothing; as it was prepared, if that was done.
+    pub fn place(mut self, old: Option<&OldFile>) -> Option<File> {
+        let file = self.file.as_ref()?;
+        let placed = match old {
+            None => self.new.name_it(),
+            Some(old) => self.new.take_place_of(file, old),
+        };
+        if placed.unwrap_or(false) { self.file.take() } else { None }
+    }
+}
+
+impl Drop for Prepared<'_> {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            self.new.remove(&self.new.temporary);
+            let _ = file.unlock();
+        }
     }
 }
 

@@ -296,19 +296,22 @@ class Pipeline:
         files: NewFiles,
         most: int,
         shard: tuple[int, bool, bool] | None = None,
-        document: tuple[bytes, str, tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int]] | None = None,
+        document: tuple[bytes, int] | None = None,
+        lock: tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int] | None = None,
     ) -> tuple[
         list[tuple[int | None, tuple[int, int, int, int] | None, bytes, bytes] | None],
-        tuple[int, int, int, int] | None,
+        tuple[int | None, tuple[int, int, int, int]] | None,
     ]:
         """As :meth:`change_files`, for a box of elements of chunks of one shape; what it gives without the failures.
 
         The box begins at ``first`` and is as large as ``values``. ``grid`` as for :meth:`decode_box`. ``files`` are
         those of the objects that it touches, in C order. ``shard``: the number of rows of an index, whether it lies in
         front of the chunks, and whether a checksum is behind it; ``None`` where objects are chunks. A box of more than
-        2**20 chunks is refused. With ``document`` there is a file before those, which the caller has locked: it becomes
-        these bytes once all others are changed, if it is of this version. Gives what there is to say of it then; open
-        and locked, it is part of the lock, which is as in :meth:`HeldCells.change`.
+        2**20 chunks is refused. With ``document`` there is a file before those, which has these bytes once all others
+        are changed; one of so many threads makes it meanwhile. Where the caller has it locked, with ``lock`` as in
+        :meth:`HeldCells.change`, the new one is part of that. Else it and its directory are locked until ``files`` are
+        closed, and the file before is given, open. Gives also what there is to say of the new one. Where others have it
+        locked, wait for those who write, or have changed it, nothing is done.
         """
 
 def block_of_elements(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -111,45 +112,96 @@ def test_any_number(tmp_path: Path) -> None:
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".end")]
 
 
-def test_a_document_follows_what_is_changed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_document_follows_what_is_changed(tmp_path: Path, threads: int) -> None:
     fmt = Format("u2", (0,))
     values, grid = np.arange(8, dtype="u2"), ((4,), (1,), (0,))
     document = tmp_path / "document"
-    lock: tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int] = ({}, {}, 5)
 
-    def change(names: list[str], version: str | None) -> tuple[list[Any], Any]:
-        with opened(tmp_path, *names) as files:
-            given = None if version is None else (b"after", version, lock)
-            changed, status = fmt.pipeline().change_box(
-                opaque(values), grid, (0,), write_empty=True, threads=1, files=files, most=10**6, document=given
+    def change(
+        names: list[str], version: str, look: Callable[[], None] = lambda: None, lock: Any = None
+    ) -> tuple[list[Any], Any]:
+        conditions = [version, *[None] * (len(names) - 1)][: len(names)]
+        with opened(tmp_path, *names, conditions=conditions) as files:
+            changed, replaced = fmt.pipeline().change_box(
+                opaque(values),
+                grid,
+                (0,),
+                write_empty=True,
+                threads=1,
+                files=files,
+                most=10**6,
+                document=(b"after", threads),
+                lock=lock,
             )
-        return _closed(changed), status
+            look()
+        if replaced is None:
+            return _closed(changed), None
+        if lock is None:
+            assert os.pread(replaced[0], 10, 0) == b"before"
+            os.close(replaced[0])
+        return _closed(changed), replaced[1]
+
+    def is_locked(path: Path, how: int = fcntl.LOCK_EX) -> bool:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(file)
 
     document.write_bytes(b"before")
     version = version_of(document.stat())
-    assert change(["document", "0", "1"], "0-0-0-0")[1] is None  # of another version
+    nothing = ([None, None], None)
+    assert change(["document", "0", "1"], "0-0-0-0") == nothing  # of another version
+    for busy in (document, tmp_path):
+        file = os.open(busy, os.O_RDONLY)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert change(["document", "0", "1"], version) == nothing
+        os.close(file)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["document"]
+    (tmp_path / "1").touch()
     with open(tmp_path / "1", "rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
         changed, status = change(["document", "0", "1"], version)
     assert (changed[1], status, document.read_bytes()) == (None, None, b"before")
-    assert lock == ({}, {}, 5)
-    changed, status = change(["document", "0", "1"], version)
+    assert not is_locked(document)
+    assert not is_locked(tmp_path)
+    seen = []
+    changed, status = change(
+        ["document", "0", "1"], version, lambda: seen.extend([is_locked(document), is_locked(tmp_path)])
+    )
     assert None not in changed
+    assert seen == [True, True]
+    assert not is_locked(document)
+    assert not is_locked(tmp_path)
+    assert document.read_bytes() == b"after"
+    assert version_from(*status) == version_of(document.stat())
+    document.write_bytes(b"before")
+    version, held = version_of(document.stat()), os.open(document, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    lock: Any = ({}, {}, 5)
+    assert change(["document", "0", "1"], version) == nothing
+    assert change(["document", "0", "1"], "0-0-0-0", lock=lock) == nothing
+    assert lock == ({}, {}, 5)
+    changed, status = change(["document", "0", "1"], version, lock=lock)
+    assert None not in changed
+    assert version_from(*status) == version_of(document.stat())
     ((file, name),) = lock[0].items()
     assert name == (document.stat().st_dev, document.stat().st_ino)
     assert lock[1] == {name: 5}
-    try:
-        assert document.read_bytes() == b"after"
-        assert version_from(*status) == version_of(document.stat())
-        with open(document, "rb") as other, pytest.raises(BlockingIOError):
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    finally:
-        os.close(file)
+    assert is_locked(document)
+    assert not is_locked(tmp_path)
+    os.close(file)
+    assert not is_locked(document)
+    os.close(held)
     for names in ([], ["document"], ["document", "0"], ["0", "1", "2", "3"]):
         with pytest.raises(ValueError, match=r"objects|files"):
             change(names, version)
     os.link(document, tmp_path / "another name")
-    assert change(["document", "0", "1"], version_of(document.stat()))[1] is None
+    assert change(["document", "0", "1"], version_of(document.stat())) == nothing
     document.unlink()
-    assert change(["document", "0", "1"], version)[1] is None
+    assert change(["document", "0", "1"], version) == nothing
     assert sorted(each.name for each in tmp_path.iterdir()) == ["0", "1", "another name"]

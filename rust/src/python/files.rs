@@ -4,7 +4,7 @@ use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyList, PySequence, PyTuple};
 use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::guarded;
+use crate::agreed_change::Held;
 use crate::known_file::{self, Identity, KnownFile};
 use crate::many_files::{self, Place};
 use crate::new_file::Replaces;
@@ -25,7 +26,12 @@ type Whole<'py> = (Option<Bound<'py, PyBytes>>, u64, u64, i64, i64, bool);
 
 /// Where values go that are files. Closed, it has none.
 #[pyclass(frozen, module = "zardine._kernel", name = "NewFiles")]
-pub struct PyNewFiles(Mutex<Option<Arc<NewFiles>>>);
+pub struct PyNewFiles {
+    files: Mutex<Option<Arc<NewFiles>>>,
+    /// The document that was changed last, until then. Python cannot hold it: where Ctrl-C was pressed meanwhile, it
+    /// forgets what a call gives, and the file would stay locked.
+    held: Mutex<Option<Held>>,
+}
 
 #[pymethods]
 impl PyNewFiles {
@@ -39,19 +45,24 @@ impl PyNewFiles {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let taken = self.lock().take();
-        guarded(py, || drop(taken))
+        let (held, files) = (lock(&self.held).take(), lock(&self.files).take());
+        guarded(py, || drop((held, files)))
     }
 }
 
 impl PyNewFiles {
     pub fn open_files(&self) -> PyResult<Arc<NewFiles>> {
-        self.lock().clone().ok_or_else(|| invalid("files whose directories are closed"))
+        lock(&self.files).clone().ok_or_else(|| invalid("files whose directories are closed"))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<NewFiles>>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// Hold a document until the files are closed.
+    pub fn hold(&self, held: Held) {
+        *lock(&self.held) = Some(held);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// A directory as Python names it: a descriptor, or its path and what its real path begins with.
@@ -87,7 +98,7 @@ pub fn open_new_files(
         PyBase::Named(path, below) => Base::Named { path, below },
     };
     let opened = guarded(py, || NewFiles::open(&base, &keys, &replaces, &names))??;
-    Ok(opened.map(|files| PyNewFiles(Mutex::new(Some(Arc::new(files))))))
+    Ok(opened.map(|files| PyNewFiles { files: Mutex::new(Some(Arc::new(files))), held: Mutex::default() }))
 }
 
 #[pyfunction]

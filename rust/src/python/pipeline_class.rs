@@ -11,6 +11,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PySequence, PyTuple};
 
+use crate::agreed_change::{Agreed, change_with};
 use crate::axis_rows::AxisRows;
 use crate::chunk_box::{BoxAxis, NewBox, ObjectTable, plan_box, plan_new_box, touched_objects};
 use crate::decode::Decode;
@@ -39,6 +40,8 @@ pub struct PyPipeline(Pipeline);
 pub type Status = (u64, u64, i64, i64);
 /// The file before, which is still open; what the new one is, if a shard; offsets and lengths of its chunks.
 pub type ChangedFile<'py> = (Option<RawFd>, Option<Status>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+/// The file before, if it is to be closed; what the new one is.
+type Replaced = (Option<RawFd>, Status);
 /// A lock of files, as Python keeps it: descriptors of these, each with its device and inode; which thread has locked a
 /// file; and this thread.
 pub type Lock<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>, u64);
@@ -328,9 +331,9 @@ impl PyPipeline {
     }
 
     /// As `change_files`, for the box of elements of chunks of one shape that begins at `first` and is as large as `values`.
-    /// With `document`, the first of the files becomes that, if it is of this version, once all others are changed; the caller
-    /// has it locked, and gets the new one so.
-    #[pyo3(signature = (values, grid, first, *, write_empty, threads, files, most, shard=None, document=None))]
+    /// With `document`, the first of the files has that content once all others are changed: see `agreed_change`. It is
+    /// made by one of so many threads. The caller has it locked by `lock`, and gets the new one so.
+    #[pyo3(signature = (values, grid, first, *, write_empty, threads, files, most, shard=None, document=None, lock=None))]
     #[allow(clippy::too_many_arguments)]
     fn change_box<'py>(
         &self,
@@ -343,11 +346,15 @@ impl PyPipeline {
         files: &Bound<'py, PyNewFiles>,
         most: u64,
         shard: Option<(usize, bool, bool)>,
-        document: Option<(Bound<'py, PyBytes>, String, Lock<'py>)>,
-    ) -> PyResult<(Vec<Option<ChangedFile<'py>>>, Option<Status>)> {
+        document: Option<(Bound<'py, PyBytes>, usize)>,
+        lock: Option<Lock<'py>>,
+    ) -> PyResult<(Vec<Option<ChangedFile<'py>>>, Option<Replaced>)> {
         let opened = files.get().open_files()?;
-        let (held, files) =
+        let (of_document, others) =
             opened.files().split_at_checked(usize::from(document.is_some())).ok_or_else(|| invalid("no files"))?;
+        let is_locked = lock.is_some();
+        let content = document.as_ref().map(|(content, at_once)| (content.as_bytes(), *at_once));
+        let document = of_document.first().zip(content);
         let plan = |shape: &[usize], objects| {
             let axes = box_axes(&grid, &first, shape)?;
             let NewBox { axes, jobs, bounds, rows } = plan_new_box(&axes, objects).map_err(invalid)?;
@@ -357,22 +364,26 @@ impl PyPipeline {
             Ok((axes, jobs, shard.map(table).transpose()?))
         };
         let how = How { write_empty, threads, head: 0 };
-        let work =
-            |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| call.run_changes(files, shards, most);
-        let (changed, failures) = self.for_files(py, (values, first.len()), how, files, plan, work)?;
-        noticed(failures)?;
-        let replaced = match (held, &document) {
-            ([file], Some((content, version, lock))) if changed.iter().all(Option::is_some) => {
-                let content = content.as_bytes();
-                let new = guarded(py, || {
-                    let old = file.of_version(version).ok().flatten()?;
-                    file.replace_held(&old, content)
-                })?;
-                new.map(|new| keep_locked(new, lock)).transpose()?
-            }
-            _ => None,
+        let work = |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| {
+            let change = || call.run_changes(files, shards, most);
+            let Some((document, (content, at_once))) = document else { return (change(), None) };
+            let is_done = |(changed, failures): &(Vec<Option<Changed>>, Vec<Failure>)| {
+                failures.is_empty() && changed.iter().all(Option::is_some)
+            };
+            change_with(document, content, is_locked, at_once, change, is_done)
+                .unwrap_or_else(|| ((files.iter().map(|_| None).collect(), Vec::new()), None))
         };
-        Ok((told(py, changed)?, replaced))
+        let ((changed, failures), agreed) = self.for_files(py, (values, first.len()), how, others, plan, work)?;
+        let agreed = agreed.map(|Agreed { status, old, held }| {
+            match &lock {
+                Some(lock) => keep_locked(held.document(), lock).map(|_| ())?,
+                None => files.get().hold(held),
+            }
+            Ok::<_, PyErr>((old, told_of(&status)))
+        });
+        let agreed = agreed.transpose()?;
+        noticed(failures)?;
+        Ok((told(py, changed)?, agreed))
     }
 
     #[pyo3(signature = (values, jobs, axes, *, write_empty, head, tail, threads, sources=None))]

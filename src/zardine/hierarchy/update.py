@@ -84,18 +84,11 @@ class StoredNode(Generic[M]):
         """Store other documents, if these are still there; otherwise raise ``ConditionFailedError``."""
         return self.replaced_by(changed)[0]
 
-    def replacement(self, changed: M) -> tuple[str, bytes, Version] | None:
-        """Return the key, the bytes to come and the version so far of the only document that :meth:`replace_by` stores.
-
-        ``None`` where it does more than that, or nothing.
-        """
-        if len(self.readings) != 1:
-            return None
-        ((name, reading),) = self.readings.items()
-        document = to_documents(changed).get(name)
-        if document is None or reading is None or reading.version is None or _same(reading.parts[0], document):
-            return None
-        return join_path(self.path, name), document, reading.version
+    @property
+    def version(self) -> Version | None:
+        """The version of its only document; ``None`` where there are several, or the store says none."""
+        (reading, *others) = self.readings.values()
+        return None if others or reading is None else reading.version
 
     def replaced_by(self, changed: M) -> tuple[M, Version | None]:
         """As :meth:`replace_by`, with the version of the first document, where it was stored and the store says it."""

@@ -34,7 +34,7 @@ from zardine.engine.opened import opened_before, remember_opened
 from zardine.engine.read_block import read_block
 from zardine.engine.stored import data_version
 from zardine.engine.write import check_strategy, write_plan
-from zardine.engine.write_block import append_block, write_block
+from zardine.engine.write_block import Document, append_block, write_block
 from zardine.engine.write_buffer import WriteBuffer
 from zardine.errors import (
     ChunkTooLargeError,
@@ -65,6 +65,7 @@ from zardine.indexing.selection import GridSelection, Selection, SelectionLike
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.seen_documents import remember
 from zardine.metadata.v2 import in_words_of_the_document
+from zardine.metadata.v3 import serialize
 from zardine.nodes.array_base import StoredFacts
 from zardine.nodes.assign import broadcast_values, cast_values, check_output
 from zardine.nodes.attributes import Attributes, AttributesChange
@@ -81,7 +82,7 @@ from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_for_append,
 from zardine.nodes.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.public_names import public
 from zardine.stores.attempts import attempts
-from zardine.stores.base import Store
+from zardine.stores.base import Store, Version
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 
@@ -417,29 +418,24 @@ class Array(StoredFacts):
         check_strategy(self._handle)
         self.flush()
         exclusive = self.store.lock_is_exclusive
+        if exclusive and self._entry is None and self._append_at_once(values, axis, self._known_version(), None):
+            return self.shape
         waits = Writing(self._handle) if exclusive else nullcontext()
         with waits, self.store.lock(document_key(self.path, self.metadata)):
             for last in attempts():
                 stored, when = self._stored(surely=last.number > 1), moment()
                 refuse_closing(self._handle, stored.metadata)
                 old = self.shape
-                shape = grown_for_append(old, values.shape, axis)
-                grown = with_shape(stored.metadata, self._handle.layout.grid, shape)
-                handle = self._handle.with_shape(grown)
+                if exclusive and self._append_at_once(values, axis, stored.version, self.store):
+                    self._keep_entry()
+                    return self.shape
+                handle, block = self._grown(stored.metadata, values.shape, axis)
+                grown = handle.layout.metadata
                 direct = handle if handle.buffer is None else replace(handle, buffer=None)
-                starts = [old[i] if i == axis % self.ndim else 0 for i in range(self.ndim)]
-                block = Block(tuple(starts), values.shape, None)
                 try:
-                    is_stored, node, version = False, grown, None
-                    if exclusive and all(block.counts):
-                        document = stored.replacement(grown)
-                        is_stored, version = append_block(direct, block, values, document)
-                        if document is not None and version is not None:
-                            node = remember(grown, document[1])
-                    if exclusive and not is_stored:
+                    if exclusive:
                         write_plan(direct, plan_block(direct, block), values, growing=True)
-                    if version is None:
-                        node, version = stored.replaced_by(grown)
+                    node, version = stored.replaced_by(grown)
                 except ConditionFailedError:
                     if last:
                         raise
@@ -465,6 +461,53 @@ class Array(StoredFacts):
                         raise
                 return grown.shape
         raise AssertionError("unreachable")
+
+    def _known_version(self) -> Version | None:
+        """Return the version of the document that says what this array does, if it was that when it was seen last."""
+        watch = self._handle.watch
+        version, document = watch.document
+        return version if document == self.metadata.document and watch.version == version else None
+
+    def _append_at_once(
+        self, values: npt.NDArray[Any], axis: int, version: Version | None, locked: Store | None
+    ) -> bool:
+        """Append by one call of the kernel, if the document of this array is of this ``version``.
+
+        This thread has it ``locked`` in that store; else the kernel does so. ``False``: all of it is to be done in
+        another way, even what is done.
+        """
+        before = self._handle
+        if version is None or not before.watched or before.buffer is not None or self.metadata.zarr_format != 3:
+            return False
+        try:
+            handle, block = self._grown(self.metadata, values.shape, axis)
+        except ValueError:
+            if locked is not None:
+                raise
+            return False  # it may fit by now
+        grown = handle.layout.metadata
+        if not values.size:
+            return False
+        document = Document(document_key(self.path, grown), serialize(grown), version)
+
+        def keep(version: Version) -> None:
+            remember(grown, document.content)
+            self._handle = handle
+            note_fresh(handle, version)
+
+        try:
+            return append_block(handle, block, values, document, keep, locked)
+        except BaseException:
+            if locked is not None:
+                self._take_back(handle)
+            raise
+
+    def _grown(self, metadata: ArrayMetadata, counts: tuple[int, ...], axis: int) -> tuple[ArrayHandle, Block]:
+        """Return a handle of this array of ``metadata``, longer by ``counts`` on ``axis``, and where the new lies."""
+        old = self.shape
+        grown = with_shape(metadata, self._handle.layout.grid, grown_for_append(old, counts, axis))
+        starts = [old[i] if i == axis % self.ndim else 0 for i in range(self.ndim)]
+        return self._handle.with_shape(grown), Block(tuple(starts), counts, None)
 
     def _take_back(self, grown: ArrayHandle) -> None:
         """Remove what was stored for a longer array, unless the document says already that it is so."""

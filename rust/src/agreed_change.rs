@@ -1,0 +1,177 @@
+//! A change of files that a document tells of, which is replaced once all else is done: nobody else changes the document
+//! meanwhile, and who waits for those that write below its directory waits.
+//!
+//! Only the usual case is done here, as in `new_file`: whatever else there is, is left as it is, and to the caller.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::new_file::{NewFile, OldFile, Prepared, Replaces};
+use crate::pool;
+
+/// The lock of a document and, if the caller does not have them, of its directory, as one of those who write there, until
+/// this goes.
+pub struct Held {
+    document: OldFile,
+    writer: Option<Writer>,
+}
+
+/// Who is known to write below a directory (a shared `flock` of it), until this goes.
+struct Writer(File);
+
+/// A document that was replaced.
+pub struct Agreed {
+    /// What the system says of the new one.
+    pub status: Metadata,
+    /// The old one, open, which the caller closes: that may take long. None where it was locked by the caller.
+    pub old: Option<RawFd>,
+    /// The new one is locked.
+    pub held: Held,
+}
+
+/// What `change` gives, and the document of `content` if that `is_done`. `None`: others are at the document, which is not
+/// what it may be replaced as, or wait for those who write; then nothing is done.
+///
+/// `is_locked`: the caller has the document locked, and is known to write there. The new one is made beside the change, by
+/// one of so many `threads` if there are more than one.
+pub fn change_with<T: Send>(
+    document: &NewFile,
+    content: &[u8],
+    is_locked: bool,
+    threads: usize,
+    change: impl FnOnce() -> T + Send,
+    is_done: impl FnOnce(&T) -> bool,
+) -> Option<(T, Option<Agreed>)> {
+    let held = if is_locked { held_already(document) } else { hold(document) }.ok().flatten()?;
+    let (next, waiting) = (AtomicUsize::new(0), Mutex::new(Some(change)));
+    let (changed, prepared) = (Mutex::new(None), Mutex::new(None));
+    pool::together(threads.min(2) - 1, threads, &|| {
+        loop {
+            match next.fetch_add(1, Ordering::Relaxed) {
+                0 => {
+                    let change = lock(&waiting).take();
+                    *lock(&changed) = change.map(|change| change());
+                }
+                1 => *lock(&prepared) = document.prepare(content),
+                _ => break,
+            }
+        }
+    });
+    let changed = lock(&changed).take()?;
+    let prepared = lock(&prepared).take();
+    let agreed = if is_done(&changed) { prepared.and_then(|prepared| held.replaced_by(prepared)) } else { None };
+    Some((changed, agreed))
+}
+
+fn hold(document: &NewFile) -> io::Result<Option<Held>> {
+    let Some(writer) = Writer::of(document.directory)? else { return Ok(None) };
+    let Some(Some(old)) = document.before(false)? else { return Ok(None) };
+    Ok(document.means(&old)?.then_some(Held { document: old, writer: Some(writer) }))
+}
+
+fn held_already(document: &NewFile) -> io::Result<Option<Held>> {
+    let Replaces::Version(version) = &document.replaces else { return Ok(None) };
+    Ok(document.of_version(version)?.map(|old| Held { document: old, writer: None }))
+}
+
+impl Held {
+    fn replaced_by(self, new: Prepared<'_>) -> Option<Agreed> {
+        let Held { document: old, writer } = self;
+        let new = new.place(Some(&old))?;
+        let status = new.metadata().ok()?;
+        let document = OldFile::locked_already(new, status.clone());
+        let old = writer.is_some().then(|| old.release());
+        Some(Agreed { status, old, held: Held { document, writer } })
+    }
+
+    /// The document, for who has locked the one before.
+    pub fn document(self) -> OldFile {
+        self.document
+    }
+}
+
+impl Writer {
+    /// `None`: others wait already, or the directory is gone.
+    fn of(directory: RawFd) -> io::Result<Option<Writer>> {
+        // SAFETY: the caller has it open.
+        let own = File::from(unsafe { BorrowedFd::borrow_raw(directory) }.try_clone_to_owned()?);
+        if own.try_lock_shared().is_err() {
+            return Ok(None);
+        }
+        let writer = Writer(own);
+        Ok((writer.0.metadata()?.nlink() > 0).then_some(writer))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.0.unlock(); // in words: closing does not unlock if a forked process has a copy
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::fs;
+    use std::os::fd::{AsRawFd, FromRawFd};
+
+    use super::*;
+    use crate::known_file::Identity;
+
+    #[test]
+    fn a_document_is_held_until_all_is_done() {
+        let path = std::env::temp_dir().join(format!("zardine-agreed-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        let directory = File::open(&path).unwrap();
+        let name = path.join("document");
+        fs::write(&name, b"before").unwrap();
+        let document = || {
+            let [file, temporary, record] = ["document", ".d.tmp", ".r.tmp"].map(|name| CString::new(name).unwrap());
+            let replaces = Replaces::Version(Identity::from(&fs::metadata(&name).unwrap()).version());
+            NewFile { directory: directory.as_raw_fd(), name: file, temporary, record, replaces }
+        };
+        let is_free = || File::open(&name).unwrap().try_lock().is_ok() && File::open(&path).unwrap().try_lock().is_ok();
+        for threads in [1, 2] {
+            let held = document();
+            let (busy, agreed) = change_with(&held, b"after", false, threads, || !is_free(), |_| false).unwrap();
+            assert!(busy && agreed.is_none() && is_free());
+            assert_eq!(fs::read(&name).unwrap(), b"before");
+        }
+        for (content, before) in [(b"one", &b"before"[..]), (b"two", b"one")] {
+            let held = document();
+            let agreed = change_with(&held, content, false, 2, || (), |()| true).unwrap().1.unwrap();
+            assert_eq!((fs::read(&name).unwrap().as_slice(), agreed.status.len()), (&content[..], 3));
+            assert!(!is_free());
+            // SAFETY: it was given to us, and nobody else knows of it.
+            let old = unsafe { File::from_raw_fd(agreed.old.unwrap()) };
+            assert_eq!(old.metadata().unwrap().len(), before.len() as u64);
+            drop(agreed.held);
+            assert!(is_free());
+            assert!(change_with(&held, b"late", false, 2, || panic!("it is of another version"), |()| true).is_none());
+        }
+        let held = document();
+        let agreed = change_with(&held, b"three", true, 1, || (), |()| true).unwrap().1.unwrap();
+        assert!(agreed.old.is_none() && File::open(&path).unwrap().try_lock().is_ok());
+        assert!(!is_free());
+        drop(agreed.held.document());
+        assert_eq!((fs::read(&name).unwrap().as_slice(), is_free()), (&b"three"[..], true));
+        assert!(change_with(&held, b"late", true, 1, || panic!("it is of another version"), |()| true).is_none());
+        let busy = File::open(&path).unwrap();
+        busy.lock().unwrap();
+        assert!(change_with(&document(), b"late", false, 1, || (), |()| true).is_none());
+        drop(busy);
+        let gone = document();
+        fs::remove_file(&name).unwrap();
+        assert!(change_with(&gone, b"late", false, 1, || (), |()| true).is_none());
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0); // nothing unfinished
+        fs::remove_dir_all(&path).unwrap();
+    }
+}
