@@ -265,9 +265,11 @@ def test_an_append_waits_for_who_has_the_document(tmp_path: Path) -> None:
     other.join()
     assert array.shape == zardine.open_array(LocalStore(tmp_path)).shape == (8, 8)
 
+    lengths: list[int] = []
+
     def work(number: int) -> None:
         for _ in range(50):
-            array.append(np.full((1, 8), number, "i4"))
+            lengths.append(array.append(np.full((1, 8), number, "i4"))[0])
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for each in threads:
@@ -275,6 +277,7 @@ def test_an_append_waits_for_who_has_the_document(tmp_path: Path) -> None:
     for each in threads:
         each.join()
     assert array.shape == (208, 8)
+    assert sorted(lengths) == list(range(9, 209))
     numbers, counts = np.unique(array[8:], return_counts=True)
     assert (numbers.tolist(), counts.tolist()) == ([0, 1, 2, 3], [400] * 4)
 

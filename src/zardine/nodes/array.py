@@ -418,17 +418,20 @@ class Array(StoredFacts):
         check_strategy(self._handle)
         self.flush()
         exclusive = self.store.lock_is_exclusive
-        if exclusive and self._entry is None and self._append_at_once(values, axis, self._known_version(), None):
-            return self.shape
+        if exclusive and self._entry is None:
+            done = self._append_at_once(values, axis, self._known_version(), None)
+            if done is not None:
+                return done
         waits = Writing(self._handle) if exclusive else nullcontext()
         with waits, self.store.lock(document_key(self.path, self.metadata)):
             for last in attempts():
                 stored, when = self._stored(surely=last.number > 1), moment()
                 refuse_closing(self._handle, stored.metadata)
                 old = self.shape
-                if exclusive and self._append_at_once(values, axis, stored.version, self.store):
+                done = self._append_at_once(values, axis, stored.version, self.store) if exclusive else None
+                if done is not None:
                     self._keep_entry()
-                    return self.shape
+                    return done
                 handle, block = self._grown(stored.metadata, values.shape, axis)
                 grown = handle.layout.metadata
                 direct = handle if handle.buffer is None else replace(handle, buffer=None)
@@ -470,24 +473,24 @@ class Array(StoredFacts):
 
     def _append_at_once(
         self, values: npt.NDArray[Any], axis: int, version: Version | None, locked: Store | None
-    ) -> bool:
-        """Append by one call of the kernel, if the document of this array is of this ``version``.
+    ) -> tuple[int, ...] | None:
+        """Append by one call of the kernel, if the document of this array is of this ``version``. Gives the new shape.
 
-        This thread has it ``locked`` in that store; else the kernel does so. ``False``: all of it is to be done in
+        This thread has it ``locked`` in that store; else the kernel does so. ``None``: all of it is to be done in
         another way, even what is done.
         """
         before = self._handle
         if version is None or not before.watched or before.buffer is not None or self.metadata.zarr_format != 3:
-            return False
+            return None
         try:
             handle, block = self._grown(self.metadata, values.shape, axis)
         except ValueError:
             if locked is not None:
                 raise
-            return False  # it may fit by now
+            return None  # it may fit by now
         grown = handle.layout.metadata
         if not values.size:
-            return False
+            return None
         document = Document(document_key(self.path, grown), serialize(grown), version)
 
         def keep(version: Version) -> None:
@@ -496,11 +499,12 @@ class Array(StoredFacts):
             note_fresh(handle, version)
 
         try:
-            return append_block(handle, block, values, document, keep, locked)
+            done = append_block(handle, block, values, document, keep, locked)
         except BaseException:
             if locked is not None:
                 self._take_back(handle)
             raise
+        return grown.shape if done else None
 
     def _grown(self, metadata: ArrayMetadata, counts: tuple[int, ...], axis: int) -> tuple[ArrayHandle, Block]:
         """Return a handle of this array of ``metadata``, longer by ``counts`` on ``axis``, and where the new lies."""
