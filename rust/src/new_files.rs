@@ -111,6 +111,11 @@ impl NewFiles {
         Ok(Some(directory))
     }
 
+    /// Close the directories where all files were made: each that was made holds something.
+    pub fn close_filled(mut self) {
+        self.made.clear();
+    }
+
     pub fn files(&self) -> &[NewFile] {
         &self.files
     }
