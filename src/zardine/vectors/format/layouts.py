@@ -21,6 +21,7 @@ from zardine.codecs.sharding_indexed import ShardingCodec
 from zardine.codecs.zstd import ZstdCodec
 from zardine.creation.v3 import new_array_metadata
 from zardine.errors import DataError, MetadataError
+from zardine.frozen import with_fields
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
@@ -195,7 +196,8 @@ def table_metadata(
     except TypeError:  # a fill value that cannot be hashed
         plain = _plain_table.__wrapped__(*about)
     grid = RegularGrid(tuple(max(1, each) for each in chunks)).to_extension()
-    return replace(plain, shape=tuple(shape), chunk_grid=grid, attributes=attributes_to_json(attributes))
+    found = {"shape": tuple(shape), "chunk_grid": grid, "attributes": attributes_to_json(attributes)}
+    return with_fields(plain, **found, document=None, first_document=None)
 
 
 @lru_cache(64)
