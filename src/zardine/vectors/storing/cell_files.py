@@ -82,8 +82,8 @@ def make_cells(store: Store, path: str, arrays: Sequence[NewCells]) -> None:
 class CellFiles:
     """Makes the files of new cells below ``path`` of a local store, in other threads while the caller plans more.
 
-    Others make files first, which the kernel does without Python, and the caller does what else there is first: so they
-    do not wait for each other. To be entered; when it is left, no file is being made any more. Methods raise what went wrong so far, such as
+    Files are made by the kernel, without Python, and the caller does what else there is while all others are busy: so
+    they do not wait for each other. To be entered; when it is left, no file is being made any more. Methods raise what went wrong so far, such as
     :class:`~zardine.errors.StoreError`.
     """
 
@@ -93,8 +93,7 @@ class CellFiles:
         self._waiting: list[NewCells] = []
         self._size = 0
         self._lock = Lock()
-        self._makes: deque[Callable[[], None]] = deque()
-        self._calls: deque[Callable[[], None]] = deque()
+        self._work: deque[Callable[[], None]] = deque()
         self._workers = 0
         self._ends: list[Callable[[], None]] = []
         self._errors: list[BaseException] = []
@@ -130,21 +129,24 @@ class CellFiles:
         some, self._waiting, self._size = self._waiting, [], 0
         if some:
             self._open()
-            self._add(self._makes, partial(self.make, some, max(1, thread_count() - 1)))
+            self._add(partial(self.make, some, max(1, thread_count() - 1)))
 
     def call(self, work: Callable[[], None]) -> None:
-        """Have something else done meanwhile; here, if there is much to do already."""
-        self._add(self._calls, work)
+        """Have something else done meanwhile; here and now, if nobody is free."""
+        if self._workers < thread_count() - 1:
+            self._add(work)
+        else:
+            self._raise()
+            work()
 
-    def _add(self, those: deque[Callable[[], None]], work: Callable[[], None]) -> None:
+    def _add(self, work: Callable[[], None]) -> None:
         with self._lock:
-            those.append(work)
-            count = len(self._makes) + len(self._calls)
-            is_new = self._workers < min(count, thread_count() - 1)
+            self._work.append(work)
+            is_new = self._workers < min(len(self._work), thread_count() - 1)
             self._workers += is_new
         if is_new:
             self._ends.append(in_background(self._run, True))
-        if not self._workers or count > _UNDER_WAY:
+        if not self._workers or len(self._work) > _UNDER_WAY:
             self._do_one()
         self._raise()
 
@@ -153,7 +155,7 @@ class CellFiles:
         some, self._waiting, self._size = self._waiting, [], 0
         if some:
             self._open()
-            self._add(self._makes, partial(self.make, some, thread_count()))
+            self._add(partial(self.make, some, thread_count()))
         while self._do_one():
             pass
         self._wait()
@@ -166,8 +168,7 @@ class CellFiles:
     def _do_one(self, *, ends: bool = False) -> bool:
         """Do what waits longest; whether there was anything, and all went well so far. If not, a worker ``ends``."""
         with self._lock:
-            those = (self._makes or self._calls) if ends else (self._calls or self._makes)
-            work = those.popleft() if those and not self._errors else None
+            work = self._work.popleft() if self._work and not self._errors else None
             if work is None:
                 self._workers -= ends
                 return False
@@ -193,8 +194,7 @@ class CellFiles:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            self._makes.clear()
-            self._calls.clear()
+            self._work.clear()
         self._wait()
         directory, self._directory = self._directory, None
         if directory is not None:
