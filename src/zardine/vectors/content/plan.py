@@ -390,7 +390,9 @@ def _blob_table(
 ) -> ArrayMetadata:
     chunks, about = (rows_of_a_chunk(count, MANIFESTS_AT_ONCE),), attributes or {}
     checksum = layout.has_checksum
-    return table_metadata((count,), "variable_length_bytes", chunks, about, fill_value, checksum=checksum, period=period)
+    return table_metadata(
+        (count,), "variable_length_bytes", chunks, about, fill_value, checksum=checksum, period=period
+    )
 
 
 def as_objects(blobs: Sequence[bytes]) -> npt.NDArray[Any]:

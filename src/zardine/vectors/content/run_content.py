@@ -31,8 +31,8 @@ def run_content(
     """Runs of rows, cut at the rows ``edges`` (ascending) and where the chunk changes.
 
     The rows of each object are those from its place in ``starts`` to the next. Of ``objects`` the ids and attributes
-    count. ``link`` says what is linked besides, and is called when somebody asks for links, or for objects. ``corners``:
-    of a box that holds all positions, if one is known. Rows are as ``given`` until somebody asks for them.
+    count. ``link`` says what is linked besides, and is called when somebody asks for links, or for objects.
+    ``corners``: of a box that holds all positions, if one is known. Rows are as ``given`` until somebody asks for them.
     """
     first, cells_of, keys, in_cells = chunk_runs(positions, chunk_shape, edges, corners)
     lengths = np.diff(first, append=len(positions))

@@ -203,7 +203,7 @@ def table_metadata(
 @lru_cache(64)
 def _plain_table(rank: int, dtype: Any, fill_value: Any, checksum: bool, period: int | None) -> ArrayMetadata:
     """The document of a table with one row, to be one of any length."""
-    # numbers that are in step are sorted by their bytes: then a compressor does that takes a quarter of the time of zstd
+    # bytes that are in step are sorted by their places: then a compressor does that takes a quarter of the time of zstd
     in_step = BloscCodec(typesize=period, cname="lz4", clevel=5, shuffle="shuffle")
     return new_array_metadata(
         shape=(1,) * rank,

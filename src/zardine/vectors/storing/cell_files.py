@@ -83,7 +83,9 @@ class CellFiles:
     """Makes the files of new cells below ``path`` of a local store, in other threads while the caller plans more.
 
     Files are made by the kernel, without Python, and the caller does what else there is while all others are busy: so
-    they do not wait for each other. To be entered; when it is left, no file is being made any more. Methods raise what went wrong so far, such as
+    they do not wait for each other.
+
+    To be entered; when it is left, no file is being made any more. Methods raise what went wrong so far, such as
     :class:`~zardine.errors.StoreError`.
     """
 
