@@ -108,6 +108,7 @@ pub fn make(base: RawFd, arrays: Vec<CellArray>, names: &NamesBeside, threads: u
         if !failed.is_empty() {
             return failed.into_iter().map(|(file, code)| (keys[file].clone(), code)).collect();
         }
+        new.close_filled();
         start = end;
     }
     Vec::new()

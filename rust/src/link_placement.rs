@@ -1,6 +1,8 @@
 //! Where links between rows of cells go: into one family for each set of offsets from the cell of the first endpoint to
 //! those of the others; there, cell by cell. See `zardine.vectors.content.link_placement`.
 
+use std::iter::repeat_n;
+
 use crate::rows;
 
 /// Endpoints that a link may have.
@@ -13,18 +15,23 @@ pub fn find_cells(starts: &[i64], rows: &[i64]) -> Option<(Vec<i64>, Vec<i64>)> 
         return None;
     }
     let end = *starts.last()?;
-    let steps = Steps::new(starts, end);
-    let (mut cells, mut local) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-    for &row in rows {
-        if !(0..end).contains(&row) {
-            return None;
-        }
-        let cell = steps.cell(starts, row);
-        cells.push(cell as i64);
-        local.push(row - starts[cell]);
+    if !rows.iter().all(|row| (0..end).contains(row)) {
+        return None;
     }
+    let cells: Vec<i64> = if rows.len() as i64 >= end / MANY && u32::try_from(starts.len()).is_ok() {
+        let lengths = starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
+        let of_rows: Vec<u32> = lengths.enumerate().flat_map(|(cell, length)| repeat_n(cell as u32, length)).collect();
+        rows.iter().map(|&row| of_rows[row as usize].into()).collect()
+    } else {
+        let steps = Steps::new(starts, end);
+        rows.iter().map(|&row| steps.cell(starts, row) as i64).collect()
+    };
+    let local = rows.iter().zip(&cells).map(|(row, &cell)| row - starts[cell as usize]).collect();
     Some((cells, local))
 }
+
+/// A share of all rows that is so large that the cells of all are listed.
+const MANY: i64 = 2;
 
 /// The cells in which every so many rows lie, from where the one of a row is near.
 struct Steps {
@@ -269,10 +276,12 @@ mod tests {
         let mut starts = vec![0];
         sizes.for_each(|size| starts.push(starts.last().unwrap() + size));
         let rows: Vec<i64> = (0..*starts.last().unwrap()).collect();
-        let (cells, local) = find_cells(&starts, &rows).unwrap();
-        for ((&row, &cell), &local) in rows.iter().zip(&cells).zip(&local) {
-            let cell = cell as usize;
-            assert!(starts[cell] <= row && row < starts[cell + 1] && local == row - starts[cell]);
+        for some in rows.chunks(rows.len() / 10).chain([&rows[..]]) {
+            let (cells, local) = find_cells(&starts, some).unwrap();
+            for ((&row, &cell), &local) in some.iter().zip(&cells).zip(&local) {
+                let cell = cell as usize;
+                assert!(starts[cell] <= row && row < starts[cell + 1] && local == row - starts[cell]);
+            }
         }
     }
 

@@ -8,11 +8,16 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use crate::many_files::OPENING;
 use crate::new_file::{NewFile, Replaces};
 use crate::stored_files;
+use crate::strided_memory::SharedBytes;
+use crate::workers::Batches;
 
 const DIRECTORY: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
 const MODE: libc::mode_t = 0o777;
+/// Bytes that it is about as much work as to make a file and give it the name of another.
+const PUTTING: usize = 2 * OPENING;
 
 /// What lies beside values, by its names: those of unfinished files are `start`, 16 digits and `end`; those of records
 /// of edits `edit`, the name of the file and `end`. No part of a key may begin with `start` and end with `end`.
@@ -109,6 +114,23 @@ impl NewFiles {
             end += 1;
         }
         Ok(Some(directory))
+    }
+
+    /// Close the directories where all files were made: each that was made holds something.
+    pub fn close_filled(mut self) {
+        self.made.clear();
+    }
+
+    /// Make each file of one of `contents`, in the place of what is there; the numbers of those left to the caller.
+    pub fn put(&self, contents: &[SharedBytes], threads: usize) -> Vec<usize> {
+        assert!(contents.len() == self.files.len());
+        let batches = Batches::new(contents.iter().map(|each| each.len().saturating_add(PUTTING)), threads);
+        let parts = batches.run(Vec::new, |left, range| {
+            left.extend(range.filter(|&number| !self.files[number].put(&contents[number..=number], true)));
+        });
+        let mut left = parts.concat();
+        left.sort_unstable();
+        left
     }
 
     pub fn files(&self) -> &[NewFile] {

@@ -488,8 +488,8 @@ def make_cell_files(
     :func:`open_new_files`.
     """
 
-def put_files(files: NewFiles, contents: Sequence[Buffer]) -> list[int]:
-    """Make files one after the other, each at one moment, and in the place of what is there; numbers of those left.
+def put_files(files: NewFiles, contents: Sequence[Buffer], threads: int) -> list[int]:
+    """Make files, each at one moment, and in the place of what is there; numbers of those left, ascending.
 
     These are the caller's to make: what is there is not the usual, or something failed. All is as before there.
     """

@@ -97,9 +97,9 @@ def test_documents_are_put_each_at_one_moment(tmp_path: Path) -> None:
     base = os.open(tmp_path, os.O_RDONLY)
     try:
         with closing(kernel.open_new_files(base, ["old", "folder", "new/er"], [], NAMES, 9)) as files:
-            assert kernel.put_files(files, [b"1", b"2", b"3"]) == [1]
+            assert kernel.put_files(files, [b"1", b"2", b"3"], 2) == [1]
             with pytest.raises(ValueError, match="contents"):
-                kernel.put_files(files, [b"1"])
+                kernel.put_files(files, [b"1"], 1)
     finally:
         os.close(base)
     assert (tmp_path / "old").read_bytes() == b"1"

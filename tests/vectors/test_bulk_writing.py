@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import zardine
 from zardine import vectors
 from zardine.errors import StoreError
 from zardine.kernel import KERNEL
@@ -105,3 +106,23 @@ def test_links_that_lead_elsewhere_in_the_store_are_followed(tmp_path: Path) -> 
     (tmp_path / "link").symlink_to("real")
     vectors.write_points(StorePath(LocalStore(tmp_path), "link/points"), PLACES, chunk_shape=60, shard_shape=4)
     assert len(vectors.read_points(str(tmp_path / "real" / "points")).positions) == len(PLACES)
+
+
+@pytest.mark.parametrize(("rank", "period"), [(2, 25), (3, 33)])
+def test_what_objects_are_made_of_is_sorted_by_places(rank: int, period: int, tmp_path: Path) -> None:
+    path = tmp_path / "lines.zv"
+    lines = np.split(WALK[:, :rank], np.arange(20, 6000, 20))
+    vectors.write_polylines(str(path), lines, chunk_shape=30, object_attributes={"n": np.arange(300.0)})
+    tables = {
+        "object_index/manifests": ["vlen-bytes", "blosc", "crc32c"],
+        "object_index/object_ids": ["bytes", "blosc", "crc32c"],
+        "object_attributes/n": ["bytes", "zstd", "crc32c"],
+    }
+    for name, codecs in tables.items():
+        found = zardine.open_array(path / "0" / name).metadata.codecs
+        assert [each.name for each in found] == codecs
+        blosc = [(each.configuration or {})["typesize"] for each in found if each.name == "blosc"]
+        assert blosc in ([], [period if "manifests" in name else 8])
+    assert (path / "0" / "object_index/object_ids/c/0").stat().st_size < 600
+    read = vectors.read_polylines(str(path), object_ids=[7, 299])
+    np.testing.assert_array_equal(read.positions, np.concatenate([lines[7], lines[299]]))

@@ -182,17 +182,19 @@ pub fn make_files(
 }
 
 #[pyfunction]
-pub fn put_files(py: Python<'_>, files: &PyNewFiles, contents: &Bound<'_, PySequence>) -> PyResult<Vec<usize>> {
+pub fn put_files(
+    py: Python<'_>,
+    files: &PyNewFiles,
+    contents: &Bound<'_, PySequence>,
+    threads: usize,
+) -> PyResult<Vec<usize>> {
     let files = files.open_files()?;
     let held = contents.try_iter()?.map(|each| Buffer::of(&each?, false)).collect::<PyResult<Vec<_>>>()?;
     let contents = held.iter().map(Buffer::bytes).collect::<PyResult<Vec<_>>>()?;
     if contents.len() != files.files().len() {
         return Err(invalid(format!("{} contents for {} files", contents.len(), files.files().len())));
     }
-    guarded(py, || {
-        let put = |&number: &usize| !files.files()[number].put(&contents[number..=number], true);
-        (0..contents.len()).filter(put).collect()
-    })
+    guarded(py, || files.put(&contents, threads))
 }
 
 #[pyfunction]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
+from typing import cast
 
 import numpy as np
 
@@ -32,9 +33,13 @@ def attributes_to_json(attributes: Mapping[str, object]) -> dict[str, JSON]:
     return converted
 
 
+_PLAIN = frozenset({str, int, bool, type(None)})
+"""Types of which JSON has every value, as it is."""
+
+
 def _convert(value: object, place: str, depth: int) -> JSON:
-    if value is None or isinstance(value, bool):
-        return value
+    if type(value) in _PLAIN:
+        return cast("JSON", value)
     if isinstance(value, str):
         return str.__str__(value)  # nothing of NumPy's, nor of an enumeration
     if isinstance(value, (np.floating, np.complexfloating)):  # ``item()`` of a long double is itself
@@ -63,7 +68,7 @@ def _convert(value: object, place: str, depth: int) -> JSON:
                 raise TypeError(f"{place}: attribute names must be strings, not {name!r}")
         return {str.__str__(name): _convert(each, f"{place}.{name}", depth + 1) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        if set(map(type, value)) <= {str, int, bool}:
+        if _PLAIN.issuperset(map(type, value)):
             return list(value)
         return [_convert(each, f"{place}[{i}]", depth + 1) for i, each in enumerate(value)]
     if isinstance(value, np.ndarray):

@@ -187,7 +187,7 @@ class ArrayMetadata:
 
     def with_attributes(self, attributes: Mapping[str, JSON]) -> ArrayMetadata:
         """Return the same array with other attributes."""
-        return replace(self, attributes=attributes)
+        return with_fields(self, attributes=attributes, document=None, first_document=None)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ArrayMetadata) and self.to_dict() == other.to_dict()

@@ -47,20 +47,14 @@ def make_files(base: BaseDirectory, values: Iterable[tuple[str, BytesLike]]) -> 
             _make(places, [value for _, value in batch[start : start + len(places)]])
 
 
-def make_cell_files(
-    base: BaseDirectory, path: str, arrays: Sequence[tuple[object, ...]], threads: int
-) -> list[tuple[str, int]]:
-    """Make files of ``arrays``, as the kernel takes them, in the directory ``path``, which is made where it is missing.
+def make_cell_files(directory: int, arrays: Sequence[tuple[object, ...]], threads: int) -> list[tuple[str, int]]:
+    """Make files of ``arrays``, as the kernel takes them, in an open directory.
 
-    Gives the keys below ``path``, and error numbers, of those that could not be made: then some files are there, and
-    some in part. Raises ``OSError``, and :class:`~zardine.errors.InvalidKeyError` for a path that leads elsewhere.
+    Gives the keys below that, and error numbers, of those that could not be made: then some files are there, and some
+    in part. Other threads run at once, and until all is done.
     """
     assert KERNEL is not None
-    directory = base.open(path, create=True)
-    try:
-        failed = KERNEL.make_cell_files(directory, arrays, NAMES, int.from_bytes(os.urandom(8)), threads)
-    finally:
-        os.close(directory)
+    failed = KERNEL.make_cell_files(directory, arrays, NAMES, 0, threads)  # nothing gets an unfinished name here
     return [(os.fsdecode(key), code) for key, code in failed]
 
 

@@ -325,12 +325,14 @@ def make_room(store: Store, path: str, overwrite: bool) -> None:
                 store.erase_prefix(each)
         return
     leftover = find_node(store, child(path, "0"), 3)
-    if leftover is not None and WRITER in leftover.attributes:
+    if leftover is None:
+        return
+    if WRITER in leftover.attributes:
         raise NodeExistsError(
             f"the jobs of a plan are writing {describe(store, path)}: finish it, or cancel() it, before something else "
             "is written there"
         )
-    if not erase_leftover(store, path) and leftover is not None:
+    if not erase_leftover(store, path):
         raise ContainsGroupError(f"something that is no Zarr Vectors store is at {describe(store, child(path, '0'))}")
 
 

@@ -5,7 +5,7 @@ Rows, fragments and objects are numbered from 0 through all loaded cells; cells 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -131,6 +131,8 @@ class Content:
     groups: Groups | None = None
     given: GivenRows | None = field(init=False, default=None)
     """Where the rows come from that are not in their order yet: who stores them needs no other copy."""
+    _linked: Callable[[], tuple[Objects, Mapping[int, Links]]] = field(init=False, repr=False)
+    """Works out objects and links that were left out."""
 
     @classmethod
     def of_runs(
@@ -139,20 +141,24 @@ class Content:
         row_starts: Ints,
         given: GivenRows,
         fragments: Fragments,
-        objects: Objects,
-        links: Mapping[int, Links] | None = None,
+        linked: Callable[[], tuple[Objects, Mapping[int, Links]]],
         groups: Groups | None = None,
     ) -> Content:
-        """Return what holds rows that are put in their order when somebody asks for them."""
+        """Return what holds rows that are put in their order when somebody asks for them; so are objects and links."""
         made = object.__new__(cls)
         values = {"keys": keys, "row_starts": row_starts, "fragments": fragments, "fragment_attributes": {}}
-        values |= {"links": links or {}, "objects": objects, "groups": groups, "given": given}
+        values |= {"groups": groups, "given": given, "_linked": linked}
         for name, value in values.items():
             object.__setattr__(made, name, value)
         return made
 
     def __getattr__(self, name: str) -> Any:
-        """Return rows that were not in their order yet; all are then."""
+        """Return what was left out: objects and links, or rows that were not in their order yet."""
+        if name in ("objects", "links"):
+            objects, links = self._linked()
+            object.__setattr__(self, "objects", objects)
+            object.__setattr__(self, "links", links)
+            return object.__getattribute__(self, name)
         if name not in ("positions", "vertex_attributes"):
             raise AttributeError(name)
         given = self.given

@@ -27,7 +27,7 @@ from zardine.vectors.format.fragment_index import encode_indexes, encode_tiles
 from zardine.vectors.format.grids import MOST_CELLS, MOST_COORDINATE, grid_for
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
 from zardine.vectors.format.links import SELF, encode_link_cells, segment_of, signed
-from zardine.vectors.format.manifests import manifest_pieces
+from zardine.vectors.format.manifests import block_size, manifest_pieces
 from zardine.vectors.format.pieces import Pieces, RunPieces
 from zardine.vectors.format.ragged import find_places, starts_of
 from zardine.vectors.format.removed_objects import SOLE
@@ -291,11 +291,11 @@ def plan_objects(
     }
     if sole:
         about[SOLE] = [count, present]
-    yield Node("object_index/manifests", _blob_table(count, layout), rows=manifests)
+    yield Node("object_index/manifests", _blob_table(count, layout, period=block_size(rank)), rows=manifests)
     ids = given.astype(np.int64)
     no_id = 0 if (ids == NO_ID).any() else NO_ID
     metadata = table_metadata(
-        (count,), "int64", (rows_of_a_chunk(count, ROWS_AT_ONCE),), {}, no_id, checksum=layout.has_checksum
+        (count,), "int64", (rows_of_a_chunk(count, ROWS_AT_ONCE),), {}, no_id, checksum=layout.has_checksum, period=8
     )
     yield Node("object_index/object_ids", metadata, values=ids)
     yield Node("object_index", group(about))
@@ -381,11 +381,18 @@ def _cells(path: str, grid: Grid, chunks: Ints, cells: Pieces | RunPieces, about
 
 
 def _blob_table(
-    count: int, layout: Layout, attributes: Mapping[str, Any] | None = None, fill_value: bytes | None = None
+    count: int,
+    layout: Layout,
+    attributes: Mapping[str, Any] | None = None,
+    fill_value: bytes | None = None,
+    *,
+    period: int | None = None,
 ) -> ArrayMetadata:
-    chunks = (rows_of_a_chunk(count, MANIFESTS_AT_ONCE),)
+    chunks, about = (rows_of_a_chunk(count, MANIFESTS_AT_ONCE),), attributes or {}
     checksum = layout.has_checksum
-    return table_metadata((count,), "variable_length_bytes", chunks, attributes or {}, fill_value, checksum=checksum)
+    return table_metadata(
+        (count,), "variable_length_bytes", chunks, about, fill_value, checksum=checksum, period=period
+    )
 
 
 def as_objects(blobs: Sequence[bytes]) -> npt.NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,22 +24,28 @@ def run_content(
     starts: Ints,
     chunk_shape: Sequence[float],
     objects: Objects,
+    link: Callable[[GivenRows, Fragments, Objects], Ints],
     corners: Corners | None = None,
+    groups: Groups | None = None,
 ) -> Content:
     """Runs of rows, cut at the rows ``edges`` (ascending) and where the chunk changes.
 
     The rows of each object are those from its place in ``starts`` to the next. Of ``objects`` the ids and attributes
-    count. ``corners``: of a box that holds all positions, if one is known. Rows are as ``given`` until somebody asks
-    for them.
+    count. ``link`` says what is linked besides, and is called when somebody asks for links, or for objects.
+    ``corners``: of a box that holds all positions, if one is known. Rows are as ``given`` until somebody asks for them.
     """
     first, cells_of, keys, in_cells = chunk_runs(positions, chunk_shape, edges, corners)
-    lengths = np.diff(np.concatenate([first, [len(positions)]]))
-    manifests = np.searchsorted(first, starts).astype(np.int64, copy=False)
+    lengths = np.diff(first, append=len(positions))
     by_cell = stable_order(cells_of, len(keys))
     given = GivenRows(positions, columns, first.take(by_cell), lengths.take(by_cell))
     fragments = Fragments.tiling(starts_of(np.bincount(cells_of, minlength=len(keys))), starts_of(given.lengths))
-    parts = Objects(objects.ids, manifests, inverse(by_cell), objects.attributes)
-    return Content.of_runs(keys, starts_of(in_cells), given, fragments, parts)
+
+    def linked() -> tuple[Objects, Mapping[int, Links]]:
+        manifests = np.searchsorted(first, starts).astype(np.int64, copy=False)
+        parts = Objects(objects.ids, manifests, inverse(by_cell), objects.attributes)
+        return parts, {0: Links(link(given, fragments, parts))}
+
+    return Content.of_runs(keys, starts_of(in_cells), given, fragments, linked, groups)
 
 
 def polyline_content(
@@ -56,15 +62,18 @@ def polyline_content(
     ``corners``: of a box that holds all positions, if one is known.
     """
     edges = starts_of(lengths)
-    content = run_content(positions, columns, edges[:-1][lengths > 0], edges, chunk_shape, objects, corners)
-    assert content.objects is not None
-    fragments, starts = content.objects.fragments, content.fragments.starts
-    goes_on = np.ones(len(fragments), np.bool_)
-    goes_on[content.objects.starts[:-1][np.diff(content.objects.starts) > 0]] = False
+    cuts = edges[:-1][lengths > 0]
+    return run_content(positions, columns, cuts, edges, chunk_shape, objects, _links_of_lines, corners, groups)
+
+
+def _links_of_lines(given: GivenRows, fragments: Fragments, objects: Objects) -> Ints:
+    """Endpoints of the links from each fragment of a line to its next one."""
+    order, starts = objects.fragments, fragments.starts
+    goes_on = np.ones(len(order), np.bool_)
+    goes_on[objects.starts[:-1][np.diff(objects.starts) > 0]] = False
     later = np.flatnonzero(goes_on)
-    last = starts.take(fragments.take(later - 1) + 1) - 1
-    endpoints = np.stack([last, starts.take(fragments.take(later))], axis=1)
-    return _linked(content, endpoints, groups)
+    last = starts.take(order.take(later - 1) + 1) - 1
+    return np.stack([last, starts.take(order.take(later))], axis=1)
 
 
 def skeleton_content(
@@ -83,23 +92,15 @@ def skeleton_content(
     begins[1:] |= own[1:] != own[:-1]
     taken = {name: column.take(order) for name, column in columns.items()}
     edges, trees = np.flatnonzero(begins), starts_of(np.bincount(own, minlength=len(objects.ids)))
-    content = run_content(rows_at(positions, order), taken, edges, trees, chunk_shape, objects)
-    assert content.given is not None
-    again = ranges(content.given.first, content.given.lengths)
-    stored = inverse(again)
-    starts = again[content.fragments.starts[:-1]]
-    child = starts[new_parents[starts] >= 0]
-    endpoints = np.stack([stored[child], stored[new_parents[child]]], axis=1)
-    return _linked(content, endpoints)
 
+    def link(given: GivenRows, fragments: Fragments, objects: Objects) -> Ints:
+        again = ranges(given.first, given.lengths)
+        stored = inverse(again)
+        starts = again[fragments.starts[:-1]]
+        child = starts[new_parents[starts] >= 0]
+        return np.stack([stored[child], stored[new_parents[child]]], axis=1)
 
-def _linked(content: Content, endpoints: Ints, groups: Groups | None = None) -> Content:
-    """Return the same with links, and with groups; its rows are not asked for."""
-    given, objects = content.given, content.objects
-    assert given is not None
-    assert objects is not None
-    links = {0: Links(endpoints)}
-    return Content.of_runs(content.keys, content.row_starts, given, content.fragments, objects, links, groups)
+    return run_content(rows_at(positions, order), taken, edges, trees, chunk_shape, objects, link)
 
 
 def depth_first(parents: Ints, row: Ints) -> Ints:

@@ -14,12 +14,14 @@ import numpy as np
 
 from zardine.chunk_grids.regular import RegularGrid
 from zardine.codecs.base import BytesBytesCodec, Codec
+from zardine.codecs.blosc.codec import BloscCodec
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.registry import codec_from
 from zardine.codecs.sharding_indexed import ShardingCodec
 from zardine.codecs.zstd import ZstdCodec
 from zardine.creation.v3 import new_array_metadata
 from zardine.errors import DataError, MetadataError
+from zardine.frozen import with_fields
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
@@ -182,25 +184,32 @@ def table_metadata(
     fill_value: Any = None,
     *,
     checksum: bool,
+    period: int | None = None,
 ) -> ArrayMetadata:
-    """The document of an array with one element, or row, for each object or group."""
-    about = len(shape), dtype, fill_value, checksum
+    """The document of an array with one element, or row, for each object or group.
+
+    ``period``: after how many bytes what is stored is much like before; ``None``: nobody knows.
+    """
+    about = len(shape), dtype, fill_value, checksum, period
     try:
         plain = _plain_table(*about)
     except TypeError:  # a fill value that cannot be hashed
         plain = _plain_table.__wrapped__(*about)
     grid = RegularGrid(tuple(max(1, each) for each in chunks)).to_extension()
-    return replace(plain, shape=tuple(shape), chunk_grid=grid, attributes=attributes_to_json(attributes))
+    found = {"shape": tuple(shape), "chunk_grid": grid, "attributes": attributes_to_json(attributes)}
+    return with_fields(plain, **found, document=None, first_document=None)
 
 
 @lru_cache(64)
-def _plain_table(rank: int, dtype: Any, fill_value: Any, checksum: bool) -> ArrayMetadata:
+def _plain_table(rank: int, dtype: Any, fill_value: Any, checksum: bool, period: int | None) -> ArrayMetadata:
     """The document of a table with one row, to be one of any length."""
+    # bytes that are in step are sorted by their places: then a compressor does that takes a quarter of the time of zstd
+    in_step = BloscCodec(typesize=period, cname="lz4", clevel=5, shuffle="shuffle")
     return new_array_metadata(
         shape=(1,) * rank,
         dtype=dtype,
         chunks=(1,) * rank,
-        compressors=[ZstdCodec(level=0)],
+        compressors=[ZstdCodec(level=0) if period is None else in_step],
         checksum=checksum,
         fill_value=fill_value,
     )

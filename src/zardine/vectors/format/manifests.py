@@ -34,7 +34,7 @@ def encode_manifests(starts: Ints, chunks: Ints, fragments: Ints) -> list[bytes]
 
 def manifest_pieces(starts: Ints, chunks: Ints, fragments: Ints) -> Pieces:
     """:func:`encode_manifests`, one after the other."""
-    size = _block(chunks.shape[1]).itemsize
+    size = block_size(chunks.shape[1])
     if KERNEL is not None and len(fragments) >= _MANY:
         arguments = (np.ascontiguousarray(each, np.int64) for each in (starts, chunks, fragments))
         data = KERNEL.encode_manifests(*arguments, chunks.shape[1])
@@ -88,6 +88,11 @@ def _decode_plain(blobs: Sequence[bytes], block: np.dtype[np.void]) -> tuple[Int
     if table["mode"].any():
         return None
     return starts_of(counts), table["chunk"].astype(np.int64), table["fragment"].astype(np.int64)
+
+
+def block_size(rank: int) -> int:
+    """Return how many bytes a block of one fragment has, as all have that are written."""
+    return _block(rank).itemsize
 
 
 def _block(rank: int) -> np.dtype[np.void]:

@@ -73,22 +73,17 @@ def new_cells(path: str, layout: ArrayLayout, cells: Ints, values: Pieces | RunP
     return os.fsencode(keys), np.ascontiguousarray(cells, np.int64), values.parts, sums, shards
 
 
-def make_cells(store: Store, path: str, arrays: Sequence[NewCells], threads: int | None = None) -> None:
-    """Make the files of new cells below ``path`` of a local store. Raises :class:`~zardine.errors.StoreError`.
-
-    ``threads``: how many at most; without, as many as the settings say.
-    """
-    assert isinstance(store, LocalStore)
-    most = thread_count() if threads is None else threads
-    try:
-        for key, code in make_cell_files(BaseDirectory(str(store.root)), path, arrays, most):
-            raise OSError(code, os.strerror(code), key)
-    except OSError as error:
-        raise StoreError(f"cannot write to {store}: {error}") from error
+def make_cells(store: Store, path: str, arrays: Sequence[NewCells]) -> None:
+    """Make the files of new cells below ``path`` of a local store. Raises :class:`~zardine.errors.StoreError`."""
+    with CellFiles(store, path) as files:
+        files.make(arrays, thread_count())
 
 
 class CellFiles:
     """Makes the files of new cells below ``path`` of a local store, in other threads while the caller plans more.
+
+    Files are made by the kernel, without Python, and the caller does what else there is while all others are busy: so
+    they do not wait for each other.
 
     To be entered; when it is left, no file is being made any more. Methods raise what went wrong so far, such as
     :class:`~zardine.errors.StoreError`.
@@ -96,6 +91,7 @@ class CellFiles:
 
     def __init__(self, store: Store, path: str) -> None:
         self._store, self._path = store, path
+        self._directory: int | None = None
         self._waiting: list[NewCells] = []
         self._size = 0
         self._lock = Lock()
@@ -103,6 +99,25 @@ class CellFiles:
         self._workers = 0
         self._ends: list[Callable[[], None]] = []
         self._errors: list[BaseException] = []
+
+    def make(self, arrays: Sequence[NewCells], threads: int) -> None:
+        """Make files now, by so many threads at most. Raises :class:`~zardine.errors.StoreError`."""
+        directory = self._open()
+        for key, code in make_cell_files(directory, arrays, threads):
+            raise self._failed(OSError(code, os.strerror(code), key))
+
+    def _open(self) -> int:
+        """Return the open directory ``path``, which is made where it is missing."""
+        if self._directory is None:
+            assert isinstance(self._store, LocalStore)
+            try:
+                self._directory = BaseDirectory(str(self._store.root)).open(self._path, create=True)
+            except OSError as error:
+                raise self._failed(error) from error
+        return self._directory
+
+    def _failed(self, error: OSError) -> StoreError:
+        return StoreError(f"cannot write to {self._store}: {error}")
 
     def add(self, cells: NewCells) -> None:
         """Have more files made; what they hold stays as it is until all are."""
@@ -115,10 +130,18 @@ class CellFiles:
         """Have those made now that wait for more: by all threads but the one that plans."""
         some, self._waiting, self._size = self._waiting, [], 0
         if some:
-            self.call(partial(make_cells, self._store, self._path, some, max(1, thread_count() - 1)))
+            self._open()
+            self._add(partial(self.make, some, max(1, thread_count() - 1)))
 
     def call(self, work: Callable[[], None]) -> None:
-        """Have something else done meanwhile; here, if there is much to do already."""
+        """Have something else done meanwhile; here and now, if nobody is free."""
+        if self._workers < thread_count() - 1:
+            self._add(work)
+        else:
+            self._raise()
+            work()
+
+    def _add(self, work: Callable[[], None]) -> None:
         with self._lock:
             self._work.append(work)
             is_new = self._workers < min(len(self._work), thread_count() - 1)
@@ -133,7 +156,8 @@ class CellFiles:
         """Return when all is done."""
         some, self._waiting, self._size = self._waiting, [], 0
         if some:
-            self.call(partial(make_cells, self._store, self._path, some))
+            self._open()
+            self._add(partial(self.make, some, thread_count()))
         while self._do_one():
             pass
         self._wait()
@@ -174,15 +198,19 @@ class CellFiles:
         with self._lock:
             self._work.clear()
         self._wait()
+        directory, self._directory = self._directory, None
+        if directory is not None:
+            os.close(directory)
 
 
 def put_documents(store: Store, documents: Sequence[tuple[str, bytes]]) -> None:
-    """Store documents under these keys, one after the other, each in the place of what is there."""
+    """Store documents under these keys, each in the place of what is there."""
     assert KERNEL is not None
     for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
         some = documents[start : start + _DOCUMENTS_AT_ONCE]
         with store.new_files([key for key, _ in some]) as files:
-            left = range(len(some)) if files is None else KERNEL.put_files(files, [document for _, document in some])
+            values = [document for _, document in some]
+            left = range(len(some)) if files is None else KERNEL.put_files(files, values, thread_count())
         for number in left:
             store.set(*some[number])
 

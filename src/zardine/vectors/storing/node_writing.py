@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter, is_
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,9 @@ from zardine.vectors.storing.cells import child
 USUAL, OTHER = "/", "."
 """Separators in the keys of objects. The other one serves to write an array anew beside the one that is stored."""
 
-_OF_A_LAYOUT = ("shape", "chunk_grid", "chunk_key_encoding", "codecs", "data_type", "fill", "storage_transformers")
+_of_a_layout = attrgetter(
+    *("shape", "chunk_grid", "chunk_key_encoding", "codecs", "data_type", "fill", "storage_transformers")
+)
 """What the layout of an array of cells comes from; the very same objects where only attributes differ."""
 _OF_ONE = 16 * 2**10
 """Bytes that a layout takes, about."""
@@ -124,7 +127,7 @@ _layouts: Cache[int, tuple[ArrayMetadata, ArrayLayout]] = Cache(2**20)
 
 def _layout_of(metadata: ArrayMetadata) -> ArrayLayout:
     known = _layouts.get(id(metadata.codecs))
-    if known is not None and all(getattr(known[0], name) is getattr(metadata, name) for name in _OF_A_LAYOUT):
+    if known is not None and all(map(is_, _of_a_layout(known[0]), _of_a_layout(metadata))):
         return known[1]
     layout = prepare_layout(metadata)
     _layouts.put(id(metadata.codecs), (metadata, layout), _OF_ONE)
