@@ -74,7 +74,7 @@ class GrowingCells:
         *,
         closes: bool,
     ) -> GrowingCells: ...
-    def add(
+    def add_rows(
         self,
         keys: list[str],
         shards: tuple[list[int], list[int]],

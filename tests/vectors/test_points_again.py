@@ -315,7 +315,7 @@ def test_the_kernel_refuses_rows_that_are_not_those_of_cells(tmp_path: Path) -> 
         "version": "1-2-3-4",
         "number": 7,
     }
-    assert growing.add(**usual) is None  # of another version
+    assert growing.add_rows(**usual) is None  # of another version
     for wrong in [
         {"shards": ([0, 2], [5])},
         {"shards": ([], [5])},
@@ -330,4 +330,4 @@ def test_the_kernel_refuses_rows_that_are_not_those_of_cells(tmp_path: Path) -> 
         {"keys": []},
     ]:
         with pytest.raises(ValueError, match=r"rows|bounds|document"):
-            growing.add(**usual | wrong)
+            growing.add_rows(**usual | wrong)

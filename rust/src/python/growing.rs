@@ -64,7 +64,7 @@ impl PyGrowingCells {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn add(
+    fn add_rows(
         &self,
         py: Python<'_>,
         keys: Vec<OsString>,

@@ -176,7 +176,7 @@ class PointsAgain:
         numbers = {b"count": vertices, b"revision": revision, b"token": revision}
         contents = self._head(len(rows), revision), self.agreed % numbers, self.settled % numbers
         number = int.from_bytes(os.urandom(8))
-        done = self.growing.add(keys, (bounds, rows), edges, places, columns, contents, version, number)
+        done = self.growing.add_rows(keys, (bounds, rows), edges, places, columns, contents, version, number)
         if done is None:
             return False
         new_version, is_settled, closed = done
