@@ -216,8 +216,10 @@ def test_points_are_added_or_not_and_others_go_on(
     most = next(at for at in count(100, 100) if interrupted(partial(add, 0), at) is None)
     for number, at in enumerate([*calls, *some(range(most), 7)], 1):
         # after a change in steps, what the next one needs is worked out anew
-        before = positions[:5].tolist() if number % 2 else positions[:5]
-        vectors.append_points(path, before, vertex_attributes={"n": np.zeros(5, "i4")})
+        if number % 2:
+            points._append_points(path, positions[:5], {"n": np.zeros(5, "i4")}, None, None, None)
+        else:
+            add(0)
         kept = interrupted(partial(add, number), at)
         assert kept is not None or isinstance(at, int), at
         assert ends(partial(add, -1)), at

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.cache import Cache
 from zardine.engine.array_config import ArrayConfig
-from zardine.errors import ZardineError
+from zardine.errors import DataError, ZardineError
 from zardine.frozen import with_fields
 from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place
@@ -38,8 +38,9 @@ from zardine.stores.path import StorePath
 from zardine.vectors.changing.kept_changes import Kept, known_of
 from zardine.vectors.changing.levels import attributes_with, kind_of
 from zardine.vectors.changing.points_behind import Arrays, arrays_of
+from zardine.vectors.content.arguments import checked_positions
 from zardine.vectors.content.changes import plain_points
-from zardine.vectors.content.columns import Column
+from zardine.vectors.content.columns import Column, columns_of, native
 from zardine.vectors.format.change_log import head_text, with_length
 from zardine.vectors.format.fragment_index import around_count
 from zardine.vectors.format.grids import bins_per_chunk
@@ -191,28 +192,32 @@ class PointsAgain:
         return True
 
     def _columns(self, positions: Any, attributes: Any) -> list[npt.NDArray[Any]] | None:
-        """The values of the arrays as they are stored; ``None`` where they are to be checked, or made others, first."""
-        names = self.arrays.names
-        if type(attributes) is not dict:
-            if attributes is not None or names:
+        """The values of the arrays as they are stored; ``None`` where they are others."""
+        names, rows = self.arrays.names, self.arrays.rows
+        if type(positions) is not np.ndarray or positions.dtype != rows[0][0]:
+            try:
+                positions = checked_positions(positions, native(rows[0][0]))
+            except DataError:  # which others raise anew
                 return None
-            attributes = {}
-        if len(attributes) != len(names) or type(positions) is not np.ndarray or len(positions.shape) != 2:
+        count = positions.shape[0] if positions.ndim == 2 else 0
+        if type(attributes) is not dict or any(type(values) is not np.ndarray for values in attributes.values()):
+            try:
+                found = columns_of(attributes, count, "points")
+            except DataError:
+                return None
+            if any(column.categories is not None for column in found.values()):
+                return None
+            attributes = {name: column.values for name, column in found.items()}
+        if not count or len(attributes) != len(names) or not all(name in attributes for name in names):
             return None
-        columns = [positions]
-        for name in names:
-            values = attributes.get(name)
-            if type(values) is not np.ndarray or not values.shape:
-                return None
-            columns.append(values)
-        count = len(positions)
-        for number, (dtype, shape, _) in enumerate(self.arrays.rows):
+        columns = [positions, *(attributes[name] for name in names)]
+        for number, (dtype, shape, _) in enumerate(rows):
             values = columns[number]
             if values.dtype != dtype or values.shape != (count, *shape):
                 return None
             if not values.flags.c_contiguous:
                 columns[number] = np.ascontiguousarray(values)
-        return columns if count else None
+        return columns
 
     def _one_chunk(self, positions: npt.NDArray[Any]) -> tuple[int, ...] | None:
         """The chunk that all positions are in; ``()``: in several; ``None``: they are not within the bounds."""
