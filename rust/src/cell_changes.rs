@@ -29,8 +29,15 @@ pub struct Agreement<'a> {
     /// The document that names the log, and the one that takes its place.
     pub agreed: &'a [u8],
     pub settled: &'a [u8],
-    /// Of the document before: see `known_file`.
-    pub version: &'a str,
+    pub before: Before<'a>,
+}
+
+/// The document before.
+pub enum Before<'a> {
+    /// Of this version (see `known_file`), and locked by the caller.
+    Version(&'a str),
+    /// It was locked here, and is let go once another one has taken its place.
+    Held(OldFile),
 }
 
 /// How far a change came.
@@ -75,7 +82,7 @@ impl HeldCells {
         mut self,
         files: &[NewFile],
         strings: Vec<&[u8]>,
-        agreement: &Agreement,
+        agreement: Agreement,
         most_unused: f64,
         closes: bool,
     ) -> Result<Outcome, String> {
@@ -88,10 +95,13 @@ impl HeldCells {
         let call = Extending::new(strings, self.sums, &self.table, self.most, most_unused)?;
         let mut outcome = Outcome::default();
         let Some(logged) = log.put_open(agreement.log) else { return Ok(outcome) };
-        let before = document.of_version(agreement.version).ok().flatten();
-        let Some(agreed) = before.and_then(|before| document.replace_held(&before, agreement.agreed)) else {
-            return Ok(outcome);
+        let before = match agreement.before {
+            Before::Version(version) => document.of_version(version).ok().flatten(),
+            Before::Held(before) => Some(before),
         };
+        let Some(before) = before else { return Ok(outcome) };
+        let Some(agreed) = document.replace_held(&before, agreement.agreed) else { return Ok(outcome) };
+        outcome.closed.push(before.release());
         let mut is_done = true;
         for (number, (shard, file)) in shards.into_iter().zip(files).enumerate() {
             match call.extend(number, file, shard) {
@@ -109,8 +119,9 @@ impl HeldCells {
                 settled
             }
         });
+        outcome.closed.retain(|&file| file >= 0);
         if closes {
-            for file in outcome.closed.drain(..).filter(|&file| file >= 0) {
+            for file in outcome.closed.drain(..) {
                 // SAFETY: it was open, and given to us; nobody else knows of it.
                 drop(unsafe { OwnedFd::from_raw_fd(file) });
             }
@@ -173,7 +184,7 @@ mod tests {
             held.change(
                 &files,
                 cells,
-                &Agreement { log: b"log", agreed: b"agreed", settled: b"settled", version },
+                Agreement { log: b"log", agreed: b"agreed", settled: b"settled", before: Before::Version(version) },
                 1.0,
                 true,
             )

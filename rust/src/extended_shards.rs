@@ -39,6 +39,8 @@ pub struct Extending<'a> {
 pub struct HeldShard {
     old: OldFile,
     entries: Vec<Entry>,
+    /// That of the index, which is right.
+    checksum: u32,
 }
 
 /// A shard that was extended, or made anew: then the file before is still open.
@@ -79,7 +81,7 @@ impl<'a> Extending<'a> {
     /// Extend a shard in its file, which was held; as `run`.
     pub fn extend(&self, shard: usize, file: &NewFile, held: HeldShard) -> Option<Extended> {
         let (source, size) = (held.source(), held.old.size());
-        let HeldShard { old, entries: before } = held;
+        let HeldShard { old, entries: before, checksum: then } = held;
         let (mut entries, mut content) = (before.clone(), Vec::new());
         let mut new: Vec<(usize, Option<Range<usize>>)> = Vec::with_capacity(self.table.jobs(shard).len());
         for job in self.table.jobs(shard) {
@@ -99,7 +101,7 @@ impl<'a> Extending<'a> {
         if entries == before {
             return None;
         }
-        let (then, now) = (self.index_of(&before)?, self.index_of(&entries)?);
+        let now = self.index_of(&entries)?;
         let length = now.len() as u64;
         let after = size.checked_add(content.len() as u64)?.checked_add(length)?;
         let stored = || entries.iter().filter(|entry| entry.is_stored());
@@ -109,8 +111,9 @@ impl<'a> Extending<'a> {
             return self.make_anew(file, old, source, &before, &content, &new);
         }
         content.extend_from_slice(&now);
-        let void = (!(told(&then) as u32)).to_le_bytes();
-        let record = record([length, size, size - length, after, after - length, told(&then), told(&now)]);
+        let (void, sum) = ((!then).to_le_bytes(), *now.last_chunk()?);
+        let told = [then, u32::from_le_bytes(sum)].map(|sum| u64::from(sum) << 32 | u64::from(sum));
+        let record = record([length, size, size - length, after, after - length, told[0], told[1]]);
         let status = file.extend(&old, &record, &content, (size - void.len() as u64, &void))?;
         Some(Extended { status, entries, old: None })
     }
@@ -148,8 +151,8 @@ impl<'a> Extending<'a> {
 impl HeldShard {
     /// The shard in a file, if it is the usual case: see above.
     pub fn of(table: &ShardTable, file: &NewFile, most: u64) -> Option<Self> {
-        let mut held = HeldShard { old: file.to_extend().ok()???, entries: Vec::new() };
-        held.entries = table.read_index(held.source(), held.old.size(), most).ok()??;
+        let mut held = HeldShard { old: file.to_extend().ok()???, entries: Vec::new(), checksum: 0 };
+        (held.entries, held.checksum) = table.read_index_and_sum(held.source(), held.old.size(), most).ok()??;
         Some(held)
     }
 

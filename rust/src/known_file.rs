@@ -74,6 +74,7 @@ fn nanoseconds(seconds: i64, more: i64) -> i128 {
 }
 
 /// A path, the file that it meant, and how that can be read, if it is open.
+#[derive(Clone)]
 pub struct KnownFile {
     pub path: CString,
     pub identity: Identity,

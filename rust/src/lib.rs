@@ -32,6 +32,7 @@ pub mod extended_shards;
 pub mod extents;
 pub mod fill_value;
 pub mod fragment_ranges;
+pub mod growing_cells;
 pub mod job_table;
 pub mod known_file;
 pub mod link_placement;

@@ -106,6 +106,11 @@ impl ShardTable {
     /// The entries of the index of a shard of `size` bytes, all of which name chunks of at most `most` bytes that lie in
     /// it; `None` where that is not so, or the index is damaged.
     pub fn read_index(&self, shard: Readable, size: u64, most: u64) -> Outcome<Option<Vec<Entry>>> {
+        Ok(self.read_index_and_sum(shard, size, most)?.map(|(entries, _)| entries))
+    }
+
+    /// The same, and the checksum behind them; 0 where none is.
+    pub fn read_index_and_sum(&self, shard: Readable, size: u64, most: u64) -> Outcome<Option<(Vec<Entry>, u32)>> {
         let length = self.index_size();
         let Some(end) = size.checked_sub(length as u64) else { return Ok(None) };
         let mut index = Vec::new();
@@ -123,7 +128,9 @@ impl ShardTable {
             let end = entry.offset.checked_add(entry.length);
             entry.offset >= start && end.is_some_and(|end| end <= stop) && entry.length <= most
         };
-        Ok(entries.map(|entry| (!entry.is_stored() || is_right(&entry)).then_some(entry)).collect())
+        let right: Option<Vec<Entry>> =
+            entries.map(|entry| (!entry.is_stored() || is_right(&entry)).then_some(entry)).collect();
+        Ok(right.map(|entries| (entries, checksum.try_into().map_or(0, u32::from_le_bytes))))
     }
 
     /// Write to `target`, of as many bytes as an index has, the index of chunks that lie at these offsets with these

@@ -51,6 +51,54 @@ class StoredFiles:
     def __new__(cls, below: bytes, paths: Sequence[bytes], *, missing: bool) -> StoredFiles: ...
 
 @final
+class GrowingCells:
+    """Cells of a level that get more rows, in arrays whose shards are of one form and have the same cells.
+
+    ``base`` and ``beside`` as for :func:`open_new_files`. ``documents`` have to be as they were, and in ``folders`` are
+    the ``names`` that :func:`names_in` has given. ``sizes``: bytes of a row of each array but the last one, a cell of
+    which is a number of rows (eight bytes, little endian) with what is ``around`` it. ``form``: checksums of a chunk,
+    rows of an index, bytes of the longest chunk, share of a shard that may be unused. ``closes`` as for
+    :meth:`HeldCells.change`.
+    """
+
+    def __new__(
+        cls,
+        base: tuple[bytes, bytes],
+        beside: tuple[bytes, bytes, bytes],
+        documents: list[KnownFile],
+        folders: list[str],
+        names: bytes,
+        sizes: list[int],
+        around: tuple[bytes, bytes],
+        form: tuple[int, int, int, float],
+        *,
+        closes: bool,
+    ) -> GrowingCells: ...
+    def add_rows(
+        self,
+        keys: list[str],
+        shards: tuple[list[int], list[int]],
+        edges: list[tuple[int, int]],
+        places: bytes,
+        columns: Sequence[Any],
+        contents: tuple[bytes, bytes, bytes],
+        version: str,
+        number: int,
+    ) -> tuple[str, bool, list[int]] | None:
+        """Put rows behind those of the same cells of all arrays, in the order of their shards.
+
+        ``keys``: of the document, of the log, of the shards of one array after the other. ``shards``: where the cells
+        of each shard of an array begin, and how many there are, and the row of each cell in the index. ``edges``: the
+        rows of each cell among those of ``columns``, from the first to before the last. ``places``: the coordinates of
+        the cells as the log has them. ``contents``: what the log begins with, the document that names it, and the one
+        after that. ``version``: of the document before. ``number``: names of unfinished files are made of it.
+
+        ``None``: nothing was changed, since anything is locked, or not as it was known, or not the usual case. Else the
+        version of the document then; whether that is the last one, as :meth:`HeldCells.change` says; and open files.
+        Nothing is locked then. Raises ``ValueError`` for rows and bounds that do not fit each other.
+        """
+
+@final
 class HeldCells:
     """Shards whose cells are to be changed: see :func:`hold_cells`. A context; changed or left, it holds nothing."""
 

@@ -19,6 +19,7 @@ from effort import some
 from zardine import vectors
 from zardine.kernel import KERNEL
 from zardine.storage import CountingStore, LocalStore, MemoryStore, Store, ZipStore
+from zardine.vectors import points
 
 pytestmark = pytest.mark.skipif(KERNEL is None, reason="what is written in Python is interrupted")
 
@@ -195,7 +196,10 @@ def _is_appended(path: Path, layout: Any, at: int) -> bool:
     return interrupted(partial(array.append, np.ones((1, 16))), at) is None
 
 
-def test_points_are_added_or_not_and_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by_one_call", [True, False])
+def test_points_are_added_or_not_and_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_one_call: bool
+) -> None:
     monkeypatch.setattr(sys, "unraisablehook", lambda about: None)  # it may come while an object is collected
     path = str(tmp_path / "a.zv")
     positions = np.random.default_rng(5).uniform(0, 100, (600, 2)).astype("f4")
@@ -206,9 +210,18 @@ def test_points_are_added_or_not_and_others_go_on(tmp_path: Path, monkeypatch: p
         vectors.append_points(path, positions[:5], vertex_attributes={"n": np.full(5, number, "i4")})
 
     add(0)  # what that leaves known, the next ones use
+    calls = ["add_rows"] if by_one_call else ["hold_cells", "change"]
+    if not by_one_call:
+        monkeypatch.setattr(points, "add_again", lambda *_: False)
     most = next(at for at in count(100, 100) if interrupted(partial(add, 0), at) is None)
-    for number, at in enumerate(["hold_cells", "change", *some(range(most), 7)], 1):
+    for number, at in enumerate([*calls, *some(range(most), 7)], 1):
+        # after a change in steps, what the next one needs is worked out anew
+        if number % 2:
+            points._append_points(path, positions[:5], {"n": np.zeros(5, "i4")}, None, None, None)
+        else:
+            add(0)
         kept = interrupted(partial(add, number), at)
+        assert kept is not None or isinstance(at, int), at
         assert ends(partial(add, -1)), at
         del kept
         added += 5

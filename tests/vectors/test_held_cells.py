@@ -21,7 +21,8 @@ from zardine.errors import DataError, NodeNotFoundError
 from zardine.kernel import KERNEL
 from zardine.storage import LocalStore
 from zardine.stores.local.beside import edit_record_name
-from zardine.vectors.changing import kept_changes, one_writer
+from zardine.vectors import points
+from zardine.vectors.changing import kept_changes, one_writer, points_again
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.held_cells import AlikeShards, HeldChange
 
@@ -52,7 +53,13 @@ def again(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         told[-1] = found is not None
         return found
 
+    def at_once(*args: Any) -> bool:
+        done = points_again.add_again(*args)
+        told.extend([True] if done else [])
+        return done
+
     monkeypatch.setattr(one_writer, "level_again", noted)
+    monkeypatch.setattr(points, "add_again", at_once)
     return told
 
 
@@ -164,7 +171,8 @@ def test_wrong_arguments_change_nothing(path: str) -> None:
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """Let something be done when cells are held, before they are changed."""
+    """Let something be done when cells are held, before they are changed; not by one call."""
+    monkeypatch.setattr(points, "add_again", lambda *_: False)
 
     def use(act: Callable[[], object]) -> None:
         real = HeldChange.change

@@ -7,12 +7,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from zardine.errors import ChunkDecodeError
 from zardine.vectors.content.columns import columns_of
 from zardine.vectors.content.content import Content, Objects
 from zardine.vectors.content.plan import grid_of, plan_level
 from zardine.vectors.content.run_content import polyline_content
 from zardine.vectors.format.layouts import Layout
-from zardine.vectors.format.links import encode_link_cells, encode_links
+from zardine.vectors.format.links import encode_link_cells, encode_links, join_links
 from zardine.vectors.format.pieces import Pieces, RunPieces
 
 
@@ -39,6 +40,17 @@ def test_cells_of_links_are_those_that_are_encoded_one_by_one() -> None:
             assert encode_link_cells(rows, np.array(starts), grouped=grouped) == wanted
     for grouped in (True, False):
         assert encode_link_cells(rows[:0], np.array([0]), grouped=grouped) == []
+
+
+def test_cells_of_links_are_joined_as_their_rows_are() -> None:
+    rows = np.arange(14).reshape(7, 2).astype("<i8")
+    for grouped in (True, False):
+        a, b, both = (encode_links(each, grouped=grouped) for each in (rows[:3], rows[3:], rows))
+        assert join_links(a, b, 2, grouped=grouped) == both
+        with pytest.raises(ChunkDecodeError, match="no rows"):
+            join_links(a[:-1], b, 2, grouped=grouped)
+    two = np.array([2, 0, 16], "<i8").tobytes() + rows[:3].tobytes()  # the second one begins at byte 16
+    assert join_links(two, encode_links(rows[3:], grouped=True), 2, grouped=True) == encode_links(rows, grouped=True)
 
 
 def test_pieces_of_several_runs_are_those_that_are_put_together() -> None:

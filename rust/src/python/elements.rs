@@ -13,7 +13,7 @@ use super::byte_arrays::NewByteArray;
 use super::files::PyNewFiles;
 use super::pipeline_class::{ChangedFile, Lock, Status, columns, guarded, job_table, keep_locked, told_of};
 use crate::byte_strings::ByteString;
-use crate::cell_changes::{Agreement, HeldCells};
+use crate::cell_changes::{Agreement, Before, HeldCells};
 use crate::cell_files::{self, CellArray, ShardsForm};
 use crate::element_parts::ElementParts;
 use crate::elements::{Elements, Packing};
@@ -348,10 +348,10 @@ impl PyHeldCells {
         let strings = bytes_in(elements)?;
         let strings = strings.iter().map(|each| each.as_bytes()).collect();
         let (log, agreed, settled) = (contents.0.as_bytes(), contents.1.as_bytes(), contents.2.as_bytes());
-        let agreement = Agreement { log, agreed, settled, version };
+        let agreement = Agreement { log, agreed, settled, before: Before::Version(version) };
         let (held, files) = self.take().ok_or_else(|| invalid("cells that were let go"))?;
         let done =
-            guarded(py, || held.change(files.files(), strings, &agreement, most_unused, closes))?.map_err(invalid)?;
+            guarded(py, || held.change(files.files(), strings, agreement, most_unused, closes))?.map_err(invalid)?;
         let document = done.document.map(|file| keep_locked(file, &lock)).transpose()?;
         Ok((document, done.is_settled, done.closed))
     }

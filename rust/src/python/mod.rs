@@ -8,6 +8,7 @@ mod contexts;
 mod counting;
 mod elements;
 mod files;
+mod growing;
 mod pipeline_class;
 mod rows;
 
@@ -46,6 +47,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline_class::PyPipeline>()?;
     module.add_class::<arguments::PyStoredFiles>()?;
     module.add_class::<elements::PyHeldCells>()?;
+    module.add_class::<growing::PyGrowingCells>()?;
     module.add_class::<contexts::PySureExit>()?;
     module.add_class::<files::PyKnownFile>()?;
     module.add_class::<files::PyNewFiles>()?;

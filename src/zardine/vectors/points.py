@@ -15,6 +15,7 @@ from zardine.vectors.changing.creating import GivenObjects, StoreOptions, new_ob
 from zardine.vectors.changing.large_stores import store_points
 from zardine.vectors.changing.levels import change_cells, open_to_change, open_to_change_again
 from zardine.vectors.changing.one_writer import alone_again, repeated
+from zardine.vectors.changing.points_again import add_again
 from zardine.vectors.changing.points_behind import points_behind
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_ids, plain_array, plain_ids
@@ -100,8 +101,6 @@ def write_spooled_points(
     step(1)
 
 
-@repeated
-@alone_again
 def append_points(
     path: StoreLike,
     positions: npt.ArrayLike,
@@ -122,6 +121,22 @@ def append_points(
     Raises as :func:`write_points`, and :class:`~zardine.errors.DataError` for a store of another geometry, before
     anything is written.
     """
+    more = object_ids, object_attributes, groups
+    if all(each is None for each in more) and add_again(path, positions, vertex_attributes):
+        return
+    _append_points(path, positions, vertex_attributes, *more)
+
+
+@repeated
+@alone_again
+def _append_points(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    vertex_attributes: Attributes,
+    object_ids: npt.ArrayLike | None,
+    object_attributes: Attributes,
+    groups: GroupsLike,
+) -> None:
     level = checked_kind(open_to_change_again(path), "append_points", "point_cloud")
     points = new_points(positions, level)
     columns = columns_of(vertex_attributes, len(points), "points")

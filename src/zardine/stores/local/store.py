@@ -541,7 +541,7 @@ class LocalStore(Store):
 
     def _new_files(self, keys: Sequence[str], conditions: Sequence[Condition | None]) -> NewFiles | None:
         """Where the files of ``keys`` go; ``None`` where to write one is more than that, or fails."""
-        if KERNEL is None or type(self).set is not LocalStore.set or self._durable:  # who wants to see what is written
+        if not self._is_plain():
             return None
         for key in keys:
             self._changes(key)
@@ -556,6 +556,21 @@ class LocalStore(Store):
             return open_new_files(base, keys, conditions)
         finally:
             os.close(base)
+
+    def _place_to_change(self, keys: Iterable[str]) -> tuple[bytes, bytes] | None:
+        """Return where the files of ``keys`` are that the kernel is about to change: see its ``open_new_files``.
+
+        ``None`` where to change one is more than that.
+        """
+        if not self._is_plain() or self._sees_changes():
+            return None
+        for key in keys:
+            self._changes(key)
+        return self._base.named()
+
+    def _is_plain(self) -> bool:
+        """Whether files are written by the kernel: nobody wants to see it, nor to wait for the disk."""
+        return KERNEL is not None and not self._durable and type(self).set is LocalStore.set
 
     def _sees_changes(self) -> bool:
         """Whether a subclass wants to see what is read or locked."""

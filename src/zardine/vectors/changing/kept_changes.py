@@ -7,8 +7,9 @@ folders that were listed hold the same names. So what others have done meanwhile
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from zardine.cache import Cache
 from zardine.engine.array_config import ArrayConfig
@@ -34,9 +35,12 @@ _OF_A_KEY: Final = 256
 """... and each key in a list of chunks, in documents and as a set."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Kept:
+@dataclass(slots=True, eq=False)
+class Kept:
+    """What is known of a store after a change of it."""
+
     level: KeptLevel
+    """Level 0: see :meth:`latest`."""
     config: ArrayConfig
     documents: list[KnownFile]
     """Of the root, and of arrays."""
@@ -44,11 +48,22 @@ class _Kept:
     names: bytes
     """In the folders: see ``names_in`` of the kernel."""
     size: int
+    forms: dict[str, Any] = field(default_factory=dict)
+    """What those who change cells of the level have worked out of it as it is, by their names for it."""
+    later: Callable[[], KeptLevel] | None = None
+    """Gives the level where it has gone on since, but for cells that they have changed."""
+
+    def latest(self) -> KeptLevel:
+        """Level 0 after the last change."""
+        later = self.later
+        if later is not None:
+            self.level, self.later = later(), None
+        return self.level
 
     def is_current(self) -> bool:
         """Whether all is as it was left, for who has the lock."""
         assert KERNEL is not None
-        if not KERNEL.are_current(self.documents) or not self.level.is_unchanged():
+        if not KERNEL.are_current(self.documents) or not self.latest().is_unchanged():
             return False
         try:
             return bool(KERNEL.names_in(self.folders) == self.names)
@@ -56,12 +71,17 @@ class _Kept:
             return False
 
 
-_kept: Cache[tuple[LocalStore, str], _Kept] = Cache(_MOST)
+_kept: Cache[tuple[LocalStore, str], Kept] = Cache(_MOST)
+
+
+def known_of(store: Store, path: str) -> Kept | None:
+    """Return what the last change of the store at ``path`` has left; it is not looked at whether that is so still."""
+    return _kept.get((store, path)) if type(store) is LocalStore else None
 
 
 def is_known(store: Store, path: str) -> bool:
     """Whether a change of the store at ``path`` has left anything here, and that is the same store still."""
-    found = _kept.get((store, path)) if type(store) is LocalStore else None
+    found = known_of(store, path)
     return found is not None and found.level.owner.is_as_opened()
 
 
@@ -73,7 +93,7 @@ def level_again(store: Store, path: str) -> KeptLevel | None:
     if found is None:
         return None
     if found.config is ArrayConfig.from_settings() and found.is_current():
-        return found.level
+        return found.latest()
     _kept.drop((store, path))
     return None
 
@@ -89,14 +109,14 @@ def keep(level: Level, settled: Seen, vertex_count: int) -> None:
     document = with_fields(level.document, vertex_count=vertex_count, attributes=group.attributes)
     new = level.changed(document, version, group)
     if before is not None and before.level is level:
-        _kept.put(place, with_fields(before, level=new), before.size)
+        _kept.put(place, with_fields(before, level=new, forms={}, later=None), before.size)
         return
     _kept.drop(place)
     found = _look(store, level)
     if found is not None:
         keys = sum(len(array.attributes.get(NONEMPTY) or ()) for array in level.arrays.values())
         size = _OF_A_LEVEL + _OF_A_KEY * keys
-        _kept.put(place, _Kept(new, ArrayConfig.from_settings(), *found, size), size)
+        _kept.put(place, Kept(new, ArrayConfig.from_settings(), *found, size), size)
 
 
 def _look(store: LocalStore, level: KeptLevel) -> tuple[list[KnownFile], list[str], bytes] | None:
@@ -126,4 +146,4 @@ def _look(store: LocalStore, level: KeptLevel) -> tuple[list[KnownFile], list[st
     return [each for each in documents if each is not None], folders, names
 
 
-__all__ = ["is_known", "keep", "level_again"]
+__all__ = ["Kept", "is_known", "keep", "known_of", "level_again"]

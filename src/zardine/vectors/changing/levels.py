@@ -194,10 +194,7 @@ def change_cells(
             _set_bounds(owner, bounds)
 
     is_prepared = not (above.gone or above.linked or unlinked is not None) and bounds == owner.root.bounds
-    told = {**level.document.block, "vertex_count": count, **(block or {})}
-    if not patch.content.fragments.tile:
-        told.pop("fragments_tile", None)
-    agreed = {**level.document.attributes, LEVEL: told, **(attributes or {})}
+    agreed = {**attributes_with(level, count, block, tile=patch.content.fragments.tile), **(attributes or {})}
     agreed = above.noted_in(agreed, patch.touched if above.numbers else None, tables)
     settled = replace_nodes(
         level,
@@ -211,6 +208,16 @@ def change_cells(
     )
     if settled is not None:
         keep(level, settled, count)
+
+
+def attributes_with(
+    level: Level, vertex_count: int, block: Mapping[str, Any] | None = None, *, tile: bool
+) -> dict[str, Any]:
+    """The attributes of a level that has so many vertices, of which the fragments that change ``tile`` their cells."""
+    told = {**level.document.block, "vertex_count": vertex_count, **(block or {})}
+    if not tile:
+        told.pop("fragments_tile", None)
+    return {**level.document.attributes, LEVEL: told}
 
 
 def store_patch(patch: Patch, attributes: Mapping[str, Any]) -> None:

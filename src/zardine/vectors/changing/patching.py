@@ -37,7 +37,7 @@ from zardine.vectors.format.change_log import Changed, ChangeLog
 from zardine.vectors.format.fragment_index import encode_indexes
 from zardine.vectors.format.grids import MOST_CELLS
 from zardine.vectors.format.layouts import fitting_shards, table_metadata
-from zardine.vectors.format.links import decode_links, encode_links, segment_of
+from zardine.vectors.format.links import join_links, segment_of
 from zardine.vectors.format.manifests import encode_manifests
 from zardine.vectors.format.ragged import find_rows, ranges, row_numbers, starts_of, unique_rows
 from zardine.vectors.format.removed_objects import REMOVED, SOLE, are_sole, runs_of
@@ -344,10 +344,8 @@ def _add_links(patch: Patch, node: Node) -> None:
         or array.attributes.get("has_perm", about["has_perm"]) != about["has_perm"]
     ):
         raise UnfitError(f"{node.path} is stored otherwise")
-    cells = []
-    for blob, cell in zip(_old_cells(array, node.chunks), node.cells, strict=True):
-        rows = [decode_links(bytes(each), np.dtype("<i8"), width, grouped=not plain) for each in (blob, cell) if each]
-        cells.append(encode_links(np.concatenate(rows).astype("<i8"), grouped=not plain))
+    both = zip(_old_cells(array, node.chunks), map(bytes, node.cells), strict=True)
+    cells = [join_links(old, new, width, grouped=not plain) if old else new for old, new in both]
     put_node(patch, replace(node, cells=cells), array)
 
 

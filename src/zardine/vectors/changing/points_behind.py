@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.vectors.changing.patching import Patch, UnfitError, texts_in, texts_of
 from zardine.vectors.content.content import Content
 from zardine.vectors.format.cell_documents import NONEMPTY
@@ -30,7 +31,7 @@ from zardine.vectors.storing.store import Level
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Arrays:
+class Arrays:
     """The arrays of a level that points are added to, if rows may be put behind those that are there."""
 
     names: list[str]
@@ -45,7 +46,7 @@ class _Arrays:
     alike: AlikeShards | None
 
     @classmethod
-    def of(cls, level: Level, names: list[str]) -> _Arrays | None:
+    def of(cls, level: Level, names: list[str]) -> Arrays | None:
         paths = ["vertices", *(f"vertex_attributes/{name}" for name in names), "vertex_fragments"]
         arrays = [each for each in map(level.cells, paths) if each is not None]
         if len(arrays) < len(paths) or set(level.names("vertex_attributes")) != set(names):
@@ -69,17 +70,29 @@ class _Arrays:
         for values, (dtype, shape, _) in zip(columns, self.rows, strict=True):
             if values.dtype != dtype or values.shape[1:] != shape:
                 return False
+        return self.are_listed(keys)
+
+    def are_listed(self, keys: Ints) -> bool:
+        """Whether all arrays say that they have cells for chunks."""
         texts = texts_in(keys)
         return all(text in listed for listed in self.listed for text in texts)
 
+    def cells_of(self, keys: Ints) -> Ints | None:
+        """The cells of chunks, which all arrays have; ``None`` where one does not lie in the grid, or is not stored."""
+        return self._inside(keys) if self.are_listed(keys) else None
+
     def hold(self, keys: npt.NDArray[np.int64]) -> HeldChange | None:
         """Hold the cells of chunks; ``None`` where that is not to be had."""
+        cells = None if self.alike is None else self._inside(keys)
+        return None if self.alike is None or cells is None else self.alike.hold(cells)
+
+    def _inside(self, keys: Ints) -> Ints | None:
         array = self.arrays[0]
-        if self.alike is None or (len(keys) > 1 and not array.inside(keys).all()):
+        if len(keys) > 1 and not array.inside(keys).all():
             return None
-        cells = keys - array.origin
+        cells: Ints = keys - array.origin
         first = zip(cells[0].tolist(), array.array.shape, strict=True)
-        return self.alike.hold(cells) if all(0 <= number < size for number, size in first) else None
+        return cells if all(0 <= number < size for number, size in first) else None
 
 
 def points_behind(level: Level, new: Content) -> Patch | None:
@@ -87,7 +100,7 @@ def points_behind(level: Level, new: Content) -> Patch | None:
 
     Where its cells are held, who stores it lets go of them.
     """
-    found = _arrays_of(level, list(new.vertex_attributes))
+    found = arrays_of(level, list(new.vertex_attributes))
     if found is None or len(new.keys) == 0 or new.fragments.count != len(new.keys) or new.keys.shape[1] != level.rank:
         return None
     columns = [new.positions, *(column.values for column in new.vertex_attributes.values())]
@@ -114,17 +127,18 @@ def points_behind(level: Level, new: Content) -> Patch | None:
     return None if read is None else _patch(level, new, found, columns, [each.apart() for each in read])
 
 
-def _arrays_of(level: Level, names: list[str]) -> _Arrays | None:
+def arrays_of(level: Level, names: list[str]) -> Arrays | None:
+    """The arrays of a level whose points have these attributes; ``None`` where rows may not be put behind theirs."""
     if not isinstance(level, KeptLevel):
-        return _Arrays.of(level, names)
+        return Arrays.of(level, names)
     known = level.forms.get("points_behind")
     if known is None or known.names != names:
-        known = level.forms["points_behind"] = _Arrays.of(level, names)
+        known = level.forms["points_behind"] = Arrays.of(level, names)
     return known
 
 
 def _patch(
-    level: Level, new: Content, found: _Arrays, columns: Sequence[npt.NDArray[Any]], old: list[list[bytes]]
+    level: Level, new: Content, found: Arrays, columns: Sequence[npt.NDArray[Any]], old: list[list[bytes]]
 ) -> Patch | None:
     """Put the rows behind those of ``old`` cells of the arrays."""
     (*_, size), *_ = found.rows
@@ -152,4 +166,4 @@ def _patch(
     return patch
 
 
-__all__ = ["points_behind"]
+__all__ = ["Arrays", "arrays_of", "points_behind"]

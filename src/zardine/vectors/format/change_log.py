@@ -60,20 +60,26 @@ class ChangeLog:
 
 def encode_log(log: ChangeLog) -> bytes:
     """The bytes of a log."""
-    head = {
-        "token": log.token,
-        "documents": log.documents,
-        "cells": [[path, *each.places.shape] for path, each in log.cells.items()],
-        "rows": [[path, *each.places.shape] for path, each in log.rows.items()],
-    }
-    text = _COMPACT.encode(head).encode()
-    parts: list[BytesLike] = [_MAGIC, _LENGTH.pack(len(text)), text]
+    shapes = [[[path, *each.places.shape] for path, each in table.items()] for table in (log.cells, log.rows)]
+    parts: list[BytesLike] = [with_length(head_text(log.token, log.documents, *shapes))]
     for each in (*log.cells.values(), *log.rows.values()):
         count = len(each.values)
         parts += [each.places.astype("<i8", copy=False).tobytes(), struct.pack(f"<{count}q", *map(len, each.values))]
         parts += each.values
     body = b"".join(parts)
     return body + _LENGTH.pack(crc32c(body))
+
+
+def head_text(
+    token: str, documents: Mapping[str, Any], cells: Sequence[Sequence[Any]], rows: Sequence[Sequence[Any]]
+) -> bytes:
+    """The head of a log: of each array of cells, and of each table, its path and the shape of the places."""
+    return _COMPACT.encode({"token": token, "documents": documents, "cells": cells, "rows": rows}).encode()
+
+
+def with_length(head: bytes) -> bytes:
+    """What a log begins with, up to the first array."""
+    return b"".join((_MAGIC, _LENGTH.pack(len(head)), head))
 
 
 def decode_log(data: BytesLike, token: str) -> ChangeLog:

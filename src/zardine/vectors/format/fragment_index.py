@@ -70,6 +70,11 @@ def encode_tile(count: int) -> bytes:
     return _ONE_RANGE.pack(_MAGIC, _VERSION, 0, 1, 1, 1, 0, count, 0)
 
 
+def around_count() -> tuple[bytes, bytes]:
+    """What stands in :func:`encode_tile` before the count, which is eight bytes, little endian, and behind it."""
+    return _ONE_RANGE.pack(_MAGIC, _VERSION, 0, 1, 1, 1, 0, 0, 0)[:-12], bytes(4)
+
+
 def encode_tiles(fragments_before: Ints, counts: Ints) -> Pieces:
     """:func:`encode_indexes` where the fragments of each cell are its rows from the first on, ``counts[f]`` of them."""
     numbers = np.diff(fragments_before)

@@ -106,6 +106,15 @@ def decode_links(blob: bytes, dtype: np.dtype[Any], width: int, *, grouped: bool
     return np.frombuffer(data, dtype).astype(np.int64).reshape(-1, width)
 
 
+def join_links(blob: bytes, more: bytes, width: int, *, grouped: bool) -> bytes:
+    """The cell that holds the rows (``<i8``) of both cells, as one group. Raises as :func:`decode_links`."""
+    head = _ONE_GROUP if grouped else b""
+    if blob.startswith(head) and more.startswith(head) and not (len(blob) - len(head)) % (8 * width):
+        return blob + more[len(head) :]
+    rows = [decode_links(each, np.dtype("<i8"), width, grouped=grouped) for each in (blob, more)]
+    return encode_links(np.concatenate(rows).astype("<i8"), grouped=grouped)
+
+
 def rank_of(sigma: Ints) -> Ints:
     """The rank of each row of ``sigma`` ``(M, L)``."""
     width = sigma.shape[1]

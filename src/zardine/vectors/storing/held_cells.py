@@ -69,10 +69,8 @@ class AlikeShards:
 
     def hold(self, cells: Ints) -> HeldChange | None:
         """Lock the shards of cells ``(C, K)`` and read them; ``None`` where anything is unusual, or wrong."""
-        order, bounds, rows, objects = self._by_shard(cells)
-        keys = [document_key(self.path), log_key(self.path)]
-        for array in self.arrays:
-            keys += array._handle.keys(objects)
+        order, bounds, rows, objects = self.in_shards(cells)
+        keys = self.keys(objects)
         number, repeats = len(cells), len(self.arrays)
         starts = [start + number * which for which in range(repeats) for start in bounds[:-1]]
         table = np.array([*starts, number * repeats]), np.array(rows * repeats), self.form[1], False, True
@@ -86,7 +84,14 @@ class AlikeShards:
         with held:
             return None
 
-    def _by_shard(self, cells: Ints) -> tuple[Ints | None, list[int], list[int], list[tuple[int, ...]]]:
+    def keys(self, shards: Sequence[tuple[int, ...]]) -> list[str]:
+        """The keys of the level's document, of the log of a change, and of shards: of one array after the other."""
+        keys = [document_key(self.path), log_key(self.path)]
+        for array in self.arrays:
+            keys += array._handle.keys(shards)
+        return keys
+
+    def in_shards(self, cells: Ints) -> tuple[Ints | None, list[int], list[int], list[tuple[int, ...]]]:
         """The order of cells by their shards, if it is another one; bounds and rows of these; and the shards."""
         grid, strides = self.shard.grid, self.shard.strides
         if len(cells) == 1:

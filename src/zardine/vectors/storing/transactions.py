@@ -91,8 +91,7 @@ def replace_nodes(
     Raises :class:`OvertakenError` if somebody else changes the level meanwhile.
     """
     expected = level.document.attributes
-    revision = revision_of(expected) + 1
-    attributes = {**carried_on(attributes, revision), REVISION: revision}
+    attributes = at_next_revision(attributes, expected)
     seen = None if level.group is None else (level.group, level.version)
     store = level.owner.store
     if held is not None:
@@ -118,6 +117,19 @@ def replace_nodes(
     return None
 
 
+def at_next_revision(attributes: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """``attributes`` of a level, which are to follow those ``before``."""
+    revision = revision_of(before) + 1
+    return {**carried_on(attributes, revision), REVISION: revision}
+
+
+def agreed_and_settled(
+    group: GroupMetadata, attributes: Mapping[str, Any], token: str
+) -> tuple[GroupMetadata, GroupMetadata]:
+    """Return the document of a level that agrees on what is in a log, and the one when that is where it belongs."""
+    return group.with_attributes({**attributes, PENDING: {}, LOG: token}), group.with_attributes(attributes)
+
+
 def _change_held(
     level: Level,
     seen: Seen,
@@ -130,8 +142,7 @@ def _change_held(
     group, version = seen
     if version is None:
         return None
-    agreed = group.with_attributes({**attributes, PENDING: {}, LOG: log.token})
-    settled = group.with_attributes(attributes)
+    agreed, settled = agreed_and_settled(group, attributes, log.token)
     done = held.change(log, agreed, settled, version)
     if done is None or done[0]:
         return None if done is None else (settled, done[1])
