@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zardine
+from zardine import Array
 from zardine.engine.write_block import append_block
 from zardine.errors import CorruptionError, ReadOnlyError, StoreError
 from zardine.hierarchy.update import StoredNode
@@ -280,6 +281,42 @@ def test_an_append_waits_for_who_has_the_document(tmp_path: Path) -> None:
     assert sorted(lengths) == list(range(9, 209))
     numbers, counts = np.unique(array[8:], return_counts=True)
     assert (numbers.tolist(), counts.tolist()) == ([0, 1, 2, 3], [400] * 4)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_other_threads_do_with_the_handle_meanwhile_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    """One has read the document long ago, and takes it over now; or one begins to collect writes."""
+    array = made(LocalStore(tmp_path), chunks=(2, 8))
+    array.resize((5, 8))
+    long_ago = array.metadata
+    array.append(VALUES[5:6])
+    array.append(VALUES[6:7])
+    where, name = ("zardine.nodes.array", "append_block") if waits else ("zardine.Array", "_append_at_once")
+    rest, buffered = append_block if waits else Array._append_at_once, array.buffered()
+
+    def other_thread() -> None:
+        if not waits:
+            array._adopt(long_ago)
+        elif buffered._buffer is None:
+            buffered.__enter__()
+            array[0] = 99
+
+    def meanwhile(*given: Any) -> Any:
+        thread = threading.Thread(target=other_thread)
+        thread.start()
+        thread.join()
+        return rest(*given)
+
+    monkeypatch.setattr(f"{where}.{name}", meanwhile)
+    assert array.append(VALUES[7:]) == (8, 8)
+    assert (zardine.open_array(LocalStore(tmp_path))[...] == VALUES).all()
+    if waits:
+        assert (array[0] == 99).all()
+        array[0] = 100
+        buffered.__exit__(None, None, None)
+        assert (zardine.open_array(LocalStore(tmp_path))[0] == 100).all()
 
 
 def test_a_shape_that_hides_data_is_stored_before_the_data_goes() -> None:

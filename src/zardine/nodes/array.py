@@ -49,7 +49,6 @@ from zardine.hierarchy.consolidated import Consolidated
 from zardine.hierarchy.find import describe, document_key, load_array
 from zardine.hierarchy.place import find_place, same_place
 from zardine.hierarchy.update import StoredNode, stored_node, updated_node
-from zardine.indexing.block import Block
 from zardine.indexing.parse import (
     parse_any,
     parse_basic,
@@ -78,7 +77,7 @@ from zardine.nodes.buffered import (
     write_buffered,
 )
 from zardine.nodes.display import ArrayInfo, array_html, describe_array
-from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_for_append, plan_block, take_back, with_shape
+from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_by, plan_block, take_back, with_shape
 from zardine.nodes.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.public_names import public
 from zardine.stores.attempts import attempts
@@ -419,20 +418,21 @@ class Array(StoredFacts):
         self.flush()
         exclusive = self.store.lock_is_exclusive
         if exclusive and self._entry is None:
-            done = self._append_at_once(values, axis, self._known_version(), None)
+            before = self._handle
+            done = self._append_at_once(before, _known_version(before), values, axis, None)
             if done is not None:
                 return done
         waits = Writing(self._handle) if exclusive else nullcontext()
         with waits, self.store.lock(document_key(self.path, self.metadata)):
             for last in attempts():
-                stored, when = self._stored(surely=last.number > 1), moment()
-                refuse_closing(self._handle, stored.metadata)
-                old = self.shape
-                done = self._append_at_once(values, axis, stored.version, self.store) if exclusive else None
+                (stored, before), when = self._stored(surely=last.number > 1), moment()
+                refuse_closing(before, stored.metadata)
+                old = before.layout.metadata.shape
+                done = self._append_at_once(before, stored.version, values, axis, self.store) if exclusive else None
                 if done is not None:
                     self._keep_entry()
                     return done
-                handle, block = self._grown(stored.metadata, values.shape, axis)
+                handle, block = grown_by(before, stored.metadata, values.shape, axis)
                 grown = handle.layout.metadata
                 direct = handle if handle.buffer is None else replace(handle, buffer=None)
                 try:
@@ -447,43 +447,35 @@ class Array(StoredFacts):
                     if exclusive:
                         self._take_back(handle)
                     raise
-                if handle.buffer is not self._handle.buffer:
-                    handle = replace(handle, buffer=self._handle.buffer)
-                self._handle = handle
+                self._use(handle)
                 if exclusive and version is not None:
-                    note_fresh(self._handle, version)
+                    note_fresh(handle, version)
                 elif version is not None and is_far(self.store):
-                    note_seen(self._handle, version, node, when)
+                    note_seen(handle, version, node, when)
                 self._keep_entry()
                 if not exclusive:
                     try:
                         write_plan(direct, plan_block(direct, block), values)
                     except UnsupportedError:  # nothing can be changed in part there: the place is given back
-                        if self._stored().metadata.shape == grown.shape:
+                        if self._stored()[0].metadata.shape == grown.shape:
                             self.resize(old)
                         raise
                 return grown.shape
         raise AssertionError("unreachable")
 
-    def _known_version(self) -> Version | None:
-        """Return the version of the document that says what this array does, if it was that when it was seen last."""
-        watch = self._handle.watch
-        version, document = watch.document
-        return version if document == self.metadata.document and watch.version == version else None
-
     def _append_at_once(
-        self, values: npt.NDArray[Any], axis: int, version: Version | None, locked: Store | None
+        self, before: ArrayHandle, version: Version | None, values: npt.NDArray[Any], axis: int, locked: Store | None
     ) -> tuple[int, ...] | None:
-        """Append by one call of the kernel, if the document of this array is of this ``version``. Gives the new shape.
+        """Append by one call of the kernel, if the document of ``before`` is of this ``version``. Gives the new shape.
 
         This thread has it ``locked`` in that store; else the kernel does so. ``None``: all of it is to be done in
         another way, even what is done.
         """
-        before = self._handle
-        if version is None or not before.watched or before.buffer is not None or self.metadata.zarr_format != 3:
+        metadata = before.layout.metadata
+        if version is None or not before.watched or before.buffer is not None or metadata.zarr_format != 3:
             return None
         try:
-            handle, block = self._grown(self.metadata, values.shape, axis)
+            handle, block = grown_by(before, metadata, values.shape, axis)
         except ValueError:
             if locked is not None:
                 raise
@@ -495,7 +487,7 @@ class Array(StoredFacts):
 
         def keep(version: Version) -> None:
             remember(grown, document.content)
-            self._handle = handle
+            self._use(handle)
             note_fresh(handle, version)
 
         try:
@@ -505,13 +497,6 @@ class Array(StoredFacts):
                 self._take_back(handle)
             raise
         return grown.shape if done else None
-
-    def _grown(self, metadata: ArrayMetadata, counts: tuple[int, ...], axis: int) -> tuple[ArrayHandle, Block]:
-        """Return a handle of this array of ``metadata``, longer by ``counts`` on ``axis``, and where the new lies."""
-        old = self.shape
-        grown = with_shape(metadata, self._handle.layout.grid, grown_for_append(old, counts, axis))
-        starts = [old[i] if i == axis % self.ndim else 0 for i in range(self.ndim)]
-        return self._handle.with_shape(grown), Block(tuple(starts), counts, None)
 
     def _take_back(self, grown: ArrayHandle) -> None:
         """Remove what was stored for a longer array, unless the document says already that it is so."""
@@ -537,10 +522,9 @@ class Array(StoredFacts):
         self.flush()
         with Writing(self._handle), self.store.lock(document_key(self.path, self.metadata)):  # so nobody appends
             for last in attempts():
-                stored = self._stored()
-                refuse_closing(self._handle, stored.metadata)
-                before = self._handle
-                old = self.shape
+                stored, before = self._stored()
+                refuse_closing(before, stored.metadata)
+                old = before.layout.metadata.shape
                 new = change(old)
                 if new is None:
                     return old, old
@@ -738,32 +722,34 @@ class Array(StoredFacts):
         twin._entry = self._entry
         return twin
 
-    def _adopt(self, metadata: ArrayMetadata) -> None:
-        old = self.metadata
+    def _adopt(self, metadata: ArrayMetadata) -> ArrayHandle:
+        """Take over what the document says; gives the handle that does."""
+        before = self._handle
+        old = before.layout.metadata
         if metadata is old or (metadata.document is not None and metadata.document == old.document):
-            return
-        if self._is_same_but_for_shape(metadata):
-            handle = self._handle.with_shape(metadata)
+            return before
+        if _is_same_but_for_shape(before, metadata):
+            handle = before.with_shape(metadata)
         elif metadata.to_dict() != old.to_dict():
-            handle = self._handle.with_layout(Array(self.store, self.path, metadata)._handle.layout)
+            handle = before.with_layout(Array(self.store, self.path, metadata)._handle.layout)
         else:
-            return
+            return before
         move_buffer(handle)
-        self._handle = handle
+        self._use(handle)
+        return handle
 
-    def _is_same_but_for_shape(self, metadata: ArrayMetadata) -> bool:
-        """Return whether one layout serves both documents, which may differ in shape, attributes and names."""
-        with suppress(MetadataError):  # which is raised once the layout is made
-            return is_same_generation(self._handle.layout, metadata) and metadata.older == self.metadata.older
-        return False
+    def _use(self, handle: ArrayHandle) -> None:
+        """Use a handle that was made of this array's, with the buffer that another thread may have begun since."""
+        buffer = self._handle.buffer
+        self._handle = handle if handle.buffer is buffer else replace(handle, buffer=buffer)
 
-    def _stored(self, *, surely: bool = True) -> StoredNode[ArrayMetadata]:
-        """Return what the document says now, after taking that over; ``surely`` as for :func:`stored_node`."""
+    def _stored(self, *, surely: bool = True) -> tuple[StoredNode[ArrayMetadata], ArrayHandle]:
+        """Take over what is stored now; gives that, and the handle of it. ``surely`` as for :func:`stored_node`."""
         known = self._handle.watch.document
-        surely = surely or known[1] != self.metadata.document
-        stored = stored_node(self.store, self.path, self.metadata, known, surely=surely)
-        self._adopt(stored.metadata)
-        return stored
+        metadata = self.metadata
+        surely = surely or known[1] != metadata.document
+        stored = stored_node(self.store, self.path, metadata, known, surely=surely)
+        return stored, self._adopt(stored.metadata)
 
     def _change_attributes(self, change: AttributesChange) -> None:
         self._check_writable()
@@ -793,3 +779,17 @@ class Array(StoredFacts):
         if self._entry is not None:
             consolidated, path = self._entry
             consolidated.keep_true([path])
+
+
+def _known_version(handle: ArrayHandle) -> Version | None:
+    """Return the version of the document that says what a handle does, if it was that when it was seen last."""
+    watch = handle.watch
+    version, document = watch.document
+    return version if document == handle.layout.metadata.document and watch.version == version else None
+
+
+def _is_same_but_for_shape(handle: ArrayHandle, metadata: ArrayMetadata) -> bool:
+    """Return whether one layout serves both documents, which may differ in shape, attributes and names."""
+    with suppress(MetadataError):  # which is raised once the layout is made
+        return is_same_generation(handle.layout, metadata) and metadata.older == handle.layout.metadata.older
+    return False

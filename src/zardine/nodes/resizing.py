@@ -44,6 +44,19 @@ def grown_for_append(shape: tuple[int, ...], data: tuple[int, ...], axis: int) -
     return (*shape[:axis], grown, *shape[axis + 1 :])
 
 
+def grown_by(
+    handle: ArrayHandle, metadata: ArrayMetadata, counts: tuple[int, ...], axis: int
+) -> tuple[ArrayHandle, Block]:
+    """Return a ``handle`` of its array of ``metadata`` after ``counts`` are appended on ``axis``, and where these lie.
+
+    Raises as :func:`grown_for_append`.
+    """
+    shape = handle.layout.metadata.shape
+    grown = with_shape(metadata, handle.layout.grid, grown_for_append(shape, counts, axis))
+    starts = [length if i == axis % len(shape) else 0 for i, length in enumerate(shape)]
+    return handle.with_shape(grown), Block(tuple(starts), counts, None)
+
+
 def plan_block(handle: ArrayHandle, block: Block) -> ChunkPlan:
     """Return the plan of a block of elements in the array ``handle``."""
     layout = handle.layout
