@@ -11,6 +11,7 @@ import pytest
 
 import zardine
 from zardine import Array
+from zardine.engine.changed_files import note_changed
 from zardine.engine.write_block import append_block
 from zardine.errors import CorruptionError, ReadOnlyError, StoreError
 from zardine.hierarchy.update import StoredNode
@@ -194,6 +195,22 @@ def test_an_append_that_fails_leaves_nothing_to_appear_later(failing: str) -> No
     assert (array[6:] == -1).all()
 
 
+@pytest.mark.parametrize("shards", [None, (8, 4)])
+def test_an_append_that_meets_a_damaged_chunk_is_taken_back_in_all_others(tmp_path: Path, shards: Any) -> None:
+    array = zardine.create_array(tmp_path, data=VALUES[:5], chunks=(4, 4), shards=shards, compressors=None)
+    name = tmp_path / ("c/1/0" if shards is None else "c/0/0")
+    sound = name.read_bytes()
+    place = sound.index(VALUES[4, :4].tobytes())
+    name.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
+    for _ in range(2):  # the first one reads the document, the second knows it
+        with pytest.raises(CorruptionError):
+            array.append(VALUES[5:7])
+    name.write_bytes(sound)
+    array.resize((8, 8))
+    assert (array[:5] == VALUES[:5]).all()
+    assert (array[5:] == 0).all()
+
+
 @pytest.mark.parametrize("kernel", [True, False], ids=["kernel", "python"])
 def test_an_append_that_is_interrupted_once_its_shape_is_stored_has_happened(
     kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -223,6 +240,32 @@ def test_an_append_that_is_interrupted_once_its_shape_is_stored_has_happened(
     array.append(VALUES)
     assert array.shape == (22, 8)
     assert (array[14:] == VALUES).all()
+
+
+@pytest.mark.skipif(KERNEL is None, reason="what is written in Python is taken back, too")
+def test_what_an_append_has_stored_in_part_when_it_is_interrupted_never_appears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    array = made(LocalStore(tmp_path), chunks=(4, 4))
+    array.resize((5, 8))
+    array.append(VALUES[5:6])
+
+    def interrupted(handle: Any, key: str, done: Any) -> bool:
+        assert (done is None) == (key == "c/1/1")
+        if done is None:
+            fcntl.flock(busy, fcntl.LOCK_UN)
+            raise KeyboardInterrupt
+        return note_changed(handle, key, done)
+
+    with open(tmp_path / "c/1/1", "rb") as busy, monkeypatch.context() as patched:
+        fcntl.flock(busy, fcntl.LOCK_EX)
+        patched.setattr("zardine.engine.write_block.note_changed", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            array.append(VALUES[6:7])
+    array.resize((8, 8))
+    assert (array[:6] == VALUES[:6]).all()
+    assert (array[6:] == -1).all()
 
 
 @pytest.mark.skipif(KERNEL is None, reason="without the kernel the document is stored by itself")

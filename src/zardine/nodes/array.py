@@ -493,7 +493,7 @@ class Array(StoredFacts):
         try:
             done = append_block(handle, block, values, document, keep, locked)
         except BaseException:
-            if locked is not None:
+            with nullcontext() if locked is not None else self.store.lock(document.key):
                 self._take_back(handle)
             raise
         return grown.shape if done else None
@@ -501,8 +501,12 @@ class Array(StoredFacts):
     def _take_back(self, grown: ArrayHandle) -> None:
         """Remove what was stored for a longer array, unless the document says already that it is so."""
         with suppress(ZardineError):  # what cannot be told is left
-            if stored_node(self.store, self.path, self.metadata).metadata.shape == self.shape:
-                take_back(grown, self._handle)
+            before = self._handle
+            shape = before.layout.metadata.shape
+            if shape == grown.layout.metadata.shape:
+                return
+            if stored_node(self.store, self.path, before.layout.metadata).metadata.shape == shape:
+                take_back(grown, before)
 
     def update_attributes(self, new_attributes: Mapping[str, Any]) -> Array:
         """Set several attributes in one write; gives this array."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from math import prod
 from typing import Final
@@ -78,8 +78,10 @@ def with_shape(metadata: ArrayMetadata, grid: ChunkGrid, shape: tuple[int, ...])
     return replace(metadata, shape=shape, chunk_grid=chunk_grid)
 
 
-def clear_beyond(before: ArrayHandle, shape: tuple[int, ...]) -> None:
+def clear_beyond(before: ArrayHandle, shape: tuple[int, ...], *, leaving: bool = False) -> None:
     """Put the fill value where stored objects that ``shape`` cuts hold elements beyond it. ``before`` is what was cut.
+
+    With ``leaving`` objects that cannot be changed are left as they are, and all others are done.
 
     What other programs left beyond the end of ``before`` goes, too. Where no length changes, as when a resize is made
     again that failed half-way, it is looked for at the ends of all axes.
@@ -108,10 +110,11 @@ def clear_beyond(before: ArrayHandle, shape: tuple[int, ...]) -> None:
                 stored = [coordinates for _, coordinates in stored_objects(before)]
             boxes = _boxes_of(before, slab, touched, stored)
         else:
-            boxes = cut_box(slab, before.layout.grids.storage) if same else (slab,)
+            boxes = cut_box(slab, before.layout.grids.storage) if same or leaving else (slab,)
         for box in boxes:
-            if not same or _has_values(before, box):
-                put_fill(before, box)
+            with suppress(ZardineError) if leaving else nullcontext():
+                if not same or _has_values(before, box):
+                    put_fill(before, box)
 
 
 _MOST_TRIED: Final = 4096
@@ -178,4 +181,4 @@ def take_back(grown: ArrayHandle, before: ArrayHandle) -> None:
     """
     with suppress(ZardineError):
         erase_beyond(before, grown)  # first, since it makes room
-        clear_beyond(replace(grown, buffer=None), before.layout.metadata.shape)
+        clear_beyond(replace(grown, buffer=None), before.layout.metadata.shape, leaving=True)
