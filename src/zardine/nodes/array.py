@@ -34,7 +34,7 @@ from zardine.engine.opened import opened_before, remember_opened
 from zardine.engine.read_block import read_block
 from zardine.engine.stored import data_version
 from zardine.engine.write import check_strategy, write_plan
-from zardine.engine.write_block import Document, append_block, write_block
+from zardine.engine.write_block import Growth, append_block, write_block
 from zardine.engine.write_buffer import WriteBuffer
 from zardine.errors import (
     ChunkTooLargeError,
@@ -491,15 +491,19 @@ class Array(StoredFacts):
         grown = handle.layout.metadata
         if not values.size:
             return None
-        document = Document(document_key(self.path, grown), serialize(grown), version)
+        key, document = document_key(self.path, grown), serialize(grown)
 
         def keep(version: Version) -> None:
-            remember(grown, document.content)
+            remember(grown, document)
             self._handle = handle
             note_fresh(handle, version)
 
+        def undo() -> None:
+            with self.store.lock(key):
+                self._take_back(handle)
+
         try:
-            done = append_block(handle, block, values, document, keep, locked)
+            done = append_block(handle, block, values, Growth(key, document, version, keep, undo, locked))
         except BaseException:
             if locked is not None:
                 self._take_back(handle)
@@ -514,10 +518,11 @@ class Array(StoredFacts):
         return self._handle.with_shape(grown), Block(tuple(starts), counts, None)
 
     def _take_back(self, grown: ArrayHandle) -> None:
-        """Remove what was stored for a longer array, unless the document says already that it is so."""
+        """Remove what was stored for a longer array, and is beyond the end that the document says; it is locked."""
         with suppress(ZardineError):  # what cannot be told is left
-            if stored_node(self.store, self.path, self.metadata).metadata.shape == self.shape:
-                take_back(grown, self._handle)
+            now = stored_node(self.store, self.path, self.metadata).metadata
+            if now.shape != grown.layout.metadata.shape and is_same_generation(grown.layout, now):
+                take_back(grown, self._handle.with_shape(now))
 
     def update_attributes(self, new_attributes: Mapping[str, Any]) -> Array:
         """Set several attributes in one write; gives this array."""
