@@ -107,9 +107,10 @@ class Records:
     def look(self, *, details: bool = False) -> Done | None:
         """Return what is done; ``None`` where the plan is not under way. ``details``: also what jobs saw and found."""
         store = self.home.store
-        token = self.token()
-        if token is None:
+        state = self.state()
+        if state is None:
             return None
+        token, number = state
         keys = [key for key in store.list_prefix(self.prefix) if key != self.key]
         found: list[Any] = [None] * len(keys)
 
@@ -122,18 +123,21 @@ class Records:
 
         for_each(read, range(len(keys)), len(keys), most_requests(store))
         records = [each for each in found if isinstance(each, dict) and each.get("token") == token]
-        return _merged(token, records, details)
+        return _merged(token, number, records, details)
 
     def void(self, done: Done, jobs: Mapping[int, Ranges]) -> None:
-        """Begin a round: these jobs, by stage, are not done, whatever earlier rounds say."""
+        """Begin a round: these jobs, by stage, are not done, whatever earlier rounds say.
+
+        Workers are told of it first: what one has recorded that knew of none, a round that names its job would void.
+        """
         document = {
             "token": done.token,
             "round": done.round + 1,
             "void": {str(stage): each.to_json() for stage, each in jobs.items()},
         }
         store = self.home.store
-        store.set(f"{self.prefix}round-{done.round + 1}.json", json.dumps(document).encode())
         store.set(self.key, json.dumps({"token": done.token, "round": done.round + 1}).encode())
+        store.set(f"{self.prefix}round-{done.round + 1}.json", json.dumps(document).encode())
 
     def erase(self) -> None:
         """Remove all records, that of the plan last; and what workers left there who were killed as they wrote one."""
@@ -147,14 +151,17 @@ def erase_all(home: Place) -> None:
     home.store.erase_prefix(join_path(home.path, f"{HIDDEN}/jobs/"))
 
 
-def _merged(token: str, records: Iterable[dict[str, Any]], details: bool) -> Done:
-    """Return what records say together; what cannot be understood says nothing, so that its jobs run again."""
+def _merged(token: str, begun: int, records: Iterable[dict[str, Any]], details: bool) -> Done:
+    """Return what records say together; what cannot be understood says nothing, so that its jobs run again.
+
+    Round ``begun`` has begun, if no later one.
+    """
     rounds: dict[int, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
     for each in records:
         number = each.get("round")
         if type(number) is int:
             rounds.setdefault(number, ([], []))["void" not in each].append(each)
-    done = Done(token, max(rounds, default=0))
+    done = Done(token, max((begun, *rounds)))
     for number in sorted(rounds):
         voids, doings = rounds[number]
         for each in voids:

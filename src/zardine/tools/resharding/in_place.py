@@ -118,7 +118,7 @@ class InPlace(Run):
             journal = None
         if is_same(metadata, self.wanted(metadata)):
             if journal is not None:
-                self.take_up(journal, {})  # refuses
+                self.take_up(journal, {}, metadata.ndim)  # refuses
             return without_copying("finished" if ended else "unchanged")
         return self.make_all(journal, metadata)
 
@@ -130,7 +130,7 @@ class InPlace(Run):
             journal.create(store, path)
             self.drop_traces()
         else:
-            self.take_up(journal, wanted)
+            self.take_up(journal, wanted, metadata.ndim)
         if journal.phase == "beginning":
             try:
                 self.refuse_strangers(next(keys_elsewhere(store, path, journal, metadata), None))
@@ -260,10 +260,9 @@ class InPlace(Run):
         update_consolidated(store, path)
         self.let_others_notice()
         now = load_array(store, path, 3)
-        was = with_members(now, journal.about.get("old"))
+        was = with_members(replace(now, shape=journal.shape or now.shape), journal.about.get("old"))
         late: set[str] = set()
         if was is not None:
-            was = replace(was, shape=journal.shape or was.shape)
             late = set(late_objects(self.handle(store, path, was), self.handle(store, path, now), journal.known))
 
         def old() -> Iterator[str]:
