@@ -37,7 +37,7 @@ class _Task:
         """What has to be true before it goes on."""
         self.wakes = 0.0
         self.is_done = self.is_dead = False
-        self.is_unbroken = 0
+        self.is_unbroken = self.lives = 0
         self.error: BaseException | None = None
 
 
@@ -150,6 +150,7 @@ class Stage:
         assert task is not None
         assert not isinstance(task.error, StuckError)
         task.is_dead = False
+        task.lives += 1
         task.is_unbroken = 0
         self.held = {key: each for key, each in self.held.items() if each[0] is not task}
         self.writers = [each for each in self.writers if each[1] is not task]
@@ -246,6 +247,8 @@ class StagedStore(zardine.storage.WrapperStore):
     def __init__(self, stage: Stage, kills: bool, read_only: bool = False) -> None:
         super().__init__(stage.inner, read_only=read_only)
         self.stage, self.kills = stage, kills
+        self.process = object()
+        """What no other store has: who comes later knows nothing of what this one has remembered."""
 
     def _point(self, *what: object) -> None:
         self.stage.point(" ".join(map(str, what)), kills=self.kills)
@@ -363,10 +366,12 @@ class StagedStore(zardine.storage.WrapperStore):
         return FAR if self.stage.far else self._store.cost
 
     def with_read_only(self, read_only: bool = False) -> Any:
-        return StagedStore(self.stage, self.kills, read_only)
+        twin = StagedStore(self.stage, self.kills, read_only)
+        twin.process = self.process
+        return twin
 
     def _parts(self) -> tuple[object, ...]:
-        return self._store, self.read_only, self.kills
+        return self._store, self.read_only, self.process
 
 
 __all__ = ["FAR", "KilledError", "Stage", "StagedStore", "StuckError"]

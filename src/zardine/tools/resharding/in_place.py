@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from zardine.engine.freshness import (
-    CLOSING,
     GRACE,
     generation_of,
     is_closing,
     note_change,
+    with_closing,
     with_generation,
 )
 from zardine.engine.layout import prepare_layout
@@ -224,7 +224,7 @@ class InPlace(Run):
             if not switched:
                 return now
             changed = replace(
-                unmarked(now),
+                with_closing(now, closing=False),
                 chunk_grid=new.chunk_grid,
                 chunk_key_encoding=new.chunk_key_encoding,
                 codecs=new.codecs,
@@ -247,8 +247,7 @@ class InPlace(Run):
         """Say in the document that nobody may write, or that one may again."""
 
         def change(now: ArrayMetadata) -> ArrayMetadata:
-            note = {CLOSING: {"must_understand": False}} if closing else {}
-            return replace(now, unknown={**unmarked(now).unknown, **note})
+            return with_closing(now, closing=closing)
 
         return metadata if is_closing(metadata) == closing else update_node(self.store, self.path, metadata, change)
 
@@ -273,11 +272,6 @@ class InPlace(Run):
         if not late:
             store.erase(journal_key(path))
         return tuple(sorted(late))
-
-
-def unmarked(metadata: ArrayMetadata) -> ArrayMetadata:
-    """Return the same without the note that the array is about to change."""
-    return replace(metadata, unknown={name: each for name, each in metadata.unknown.items() if name != CLOSING})
 
 
 __all__ = ["InPlace"]
