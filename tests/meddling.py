@@ -15,8 +15,17 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pytest
+
 import zardine
+from zardine.engine import freshness
+from zardine.errors import ArrayChangedError
+from zardine.jobs import records
+from zardine.stores import attempts
 from zardine.stores.base import WHOLE, ReadCost
+from zardine.tools.checking import outside
+from zardine.tools.resharding import in_place
 
 FAR = ReadCost(latency=0.03, bandwidth=5e7, requests=1)
 
@@ -82,12 +91,13 @@ class Stage:
         threads = [
             threading.Thread(target=body, args=each, daemon=True) for each in zip(self.tasks, works, strict=True)
         ]
-        for thread in threads:
-            thread.start()
-        self._go_on(None)
-        self.is_over.acquire()
-        for thread in threads:
-            thread.join()
+        with zardine.config.set({"threads": 1}):
+            for thread in threads:
+                thread.start()
+            self._go_on(None)
+            self.is_over.acquire()
+            for thread in threads:
+                thread.join()
         for task in self.tasks:
             if task.error is not None:
                 raise task.error
@@ -120,6 +130,11 @@ class Stage:
                 task.turn.acquire()
                 if isinstance(task.error, StuckError):
                     raise task.error
+
+    @property
+    def has_killed(self) -> bool:
+        """Whether any task was killed."""
+        return any(each.lives or each.is_dead for each in self.tasks)
 
     @property
     def task(self) -> _Task | None:
@@ -374,4 +389,118 @@ class StagedStore(zardine.storage.WrapperStore):
         return self._store, self.read_only, self.process
 
 
-__all__ = ["FAR", "KilledError", "Stage", "StagedStore", "StuckError"]
+def let_play(monkeypatch: pytest.MonkeyPatch, stage: Stage) -> None:
+    """Let the library take the time of a stage, one thread for each call, and each task for a process of its own."""
+
+    def process() -> tuple[int, int]:
+        task = stage.task
+        return (-1, 0) if task is None else (task.number, task.lives)
+
+    for module in (freshness, attempts, in_place, outside):
+        monkeypatch.setattr(module, "time", stage.clock())
+    monkeypatch.setattr(records, "os", SimpleNamespace(getpid=process))
+
+
+ONE: list[dict[str, Any]] = [
+    {"chunks": (7,)},
+    {"chunks": (8,)},
+    {"chunks": (8,), "shards": (16,)},
+    {"chunks": (8,), "shards": (24,)},
+    {"chunks": (8,), "shards": (64,)},
+]
+TWO: list[dict[str, Any]] = [
+    {"chunks": (7, 5)},
+    {"chunks": (8, 4)},
+    {"chunks": (8, 4), "shards": (16, 12)},
+    {"chunks": (8, 4), "shards": (24, 4)},
+    {"chunks": (4, 16), "shards": (64, 16)},
+]
+
+
+class Others:
+    """A task that writes, appends and resizes, through new handles and old ones; ``values`` is what must be there."""
+
+    def __init__(self, stage: Stage, chosen: random.Random, path: str, times: int, does: Sequence[str]) -> None:
+        self.stage, self.chosen, self.path, self.times, self.does = stage, chosen, path, times, does
+        self.store = stage.store()
+        self.handles: list[zardine.Array] = []
+        self.number = 0
+        self.history = [zardine.open_array(stage.inner, path=path)[...]]
+        self.ends: list[int] = []
+        """Where the log of the stage was when each of its works was done."""
+
+    @property
+    def values(self) -> Any:
+        return self.history[-1]
+
+    def run(self) -> None:
+        for _ in range(self.times):
+            self.number += 1000
+            does = self.chosen.choice(self.does)
+            again = random.Random(self.chosen.random())
+            for last in range(100, -1, -1):  # until it was let do it
+                state = again.getstate()
+                try:
+                    made = getattr(self, does)(self.handle(), self.values, again)
+                    break
+                except ArrayChangedError:
+                    if not last:
+                        raise
+                    self.handles.clear()
+                    again.setstate(state)
+                    self.stage.sleep(0.5)
+            self.history.append(made)
+            self.ends.append(len(self.stage.log))
+
+    def handle(self) -> zardine.Array:
+        if not self.handles or self.chosen.random() < 0.5:
+            self.handles.append(zardine.open_array(self.store, path=self.path, mode="r+"))
+        return self.chosen.choice(self.handles)
+
+    def append(self, array: zardine.Array, values: Any, chosen: random.Random) -> Any:
+        axis = chosen.randrange(values.ndim)
+        shape = list(values.shape)
+        shape[axis] = chosen.randint(1, 12)
+        more = np.full(shape, self.number, "i4")
+        array.append(more, axis=axis)
+        return np.concatenate((values, more), axis=axis)
+
+    def resize(self, array: zardine.Array, values: Any, chosen: random.Random) -> Any:
+        sizes = [chosen.choice([n, chosen.randint(1, n + 6)]) for n in values.shape]
+        array.resize(sizes)
+        kept = values[tuple(map(slice, sizes))]
+        made = np.zeros(sizes, "i4")
+        made[tuple(map(slice, kept.shape))] = kept
+        return made
+
+    def write(self, array: zardine.Array, values: Any, chosen: random.Random) -> Any:
+        array.refresh()
+        box = tuple(slice(chosen.randrange(n), n) for n in values.shape)
+        array[box] = self.number
+        written = values.copy()
+        written[box] = self.number
+        return written
+
+    def check_copy(self, values: Any, looked: int) -> None:
+        """Check that a copy has what was written before its last look at the source, and nothing that never was."""
+        done = sum(end <= looked for end in self.ends)
+        allowed = [each for each in self.history[done:] if each.shape == values.shape]
+        assert allowed, f"it is of shape {values.shape}, which the source has not had since that look"
+        assert np.logical_or.reduce([values == each for each in allowed]).all()
+
+
+def check_beyond(array: zardine.Array) -> None:
+    """Check that what an array shows when it grows is the fill value, and that there is no fault in it."""
+    assert zardine.verify(array).faults == ()
+    shape = array.shape
+    array.resize(tuple(n + 70 for n in shape))
+    values = array[...]
+    values[tuple(map(slice, shape))] = 0
+    assert not values.any(), "what lies beyond the array is there again"
+
+
+__all__ = [
+    *("FAR", "ONE", "TWO"),
+    *("KilledError", "Others", "Stage", "StagedStore", "StuckError"),
+    *("check_beyond", "let_play"),
+]

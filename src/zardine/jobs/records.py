@@ -80,15 +80,17 @@ class Records:
             found = self.token()
             if found is None:
                 raise PlanError(
-                    f"the plan for {self.home} was finished or cancelled just now; where cancelling was cut off, cancel "
-                    "it again"
+                    f"the plan for {self.home} was finished or cancelled just now; where cancelling was cut off, "
+                    "cancel it again"
                 ) from None
             return found
         return token
 
     def cancel(self) -> None:
         """Say that the plan is being cancelled: nobody goes on with it, or begins it anew, until this is erased."""
-        self.home.store.set(self.key, json.dumps({"token": secrets.token_hex(8), "round": 0, _CANCELLED: True}).encode())
+        self.home.store.set(
+            self.key, json.dumps({"token": secrets.token_hex(8), "round": 0, _CANCELLED: True}).encode()
+        )
 
     def token(self) -> str | None:
         """Return the token; ``None`` where the plan is not under way. One request."""
