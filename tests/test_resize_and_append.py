@@ -1,6 +1,8 @@
 """Changing the shape of an array, and in which order that reaches the store."""
 
+import fcntl
 import json
+import os
 import threading
 import time
 from pathlib import Path
@@ -13,10 +15,11 @@ import zardine
 from zardine import Array
 from zardine.engine.changed_files import note_changed
 from zardine.engine.write_block import append_block
-from zardine.errors import CorruptionError, ReadOnlyError, StoreError
+from zardine.errors import ArrayChangedError, CorruptionError, ReadOnlyError, StoreError
 from zardine.hierarchy.update import StoredNode
 from zardine.kernel import KERNEL
 from zardine.storage import Condition, CountingStore, LocalStore, MemoryStore, WrapperStore
+from zardine.stores.locks import FileLock
 
 LAYOUTS = pytest.mark.parametrize(
     "arguments",
@@ -360,6 +363,56 @@ def test_what_other_threads_do_with_the_handle_meanwhile_loses_nothing(
         array[0] = 100
         buffered.__exit__(None, None, None)
         assert (zardine.open_array(LocalStore(tmp_path))[0] == 100).all()
+
+
+@pytest.mark.skipif(KERNEL is None, reason="without the kernel nothing is stored before the document is locked")
+@pytest.mark.parametrize("others", [0, 1, 5])
+def test_an_append_that_comes_half_way_and_then_is_refused_leaves_nothing(
+    others: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of its chunks are stored; then another one is found locked, and the array is about to be resharded."""
+    array = made(LocalStore(tmp_path), chunks=(2, 8))
+    array.resize((4, 8))
+    array.append(VALUES[4:5])
+    document = (tmp_path / "zarr.json").read_text()
+    closing = document.replace("{", '{"zardine_resharding": {"must_understand": false},', 1)
+    busy = os.open(tmp_path / "c" / "2" / "0", os.O_RDONLY)
+    calls = []
+
+    def other_append(lock: FileLock) -> FileLock:
+        monkeypatch.setattr(FileLock, "__enter__", enter)
+        assert zardine.open_array(tmp_path, mode="r+").append(np.full((others, 8), 7)) == (5 + others, 8)
+        return enter(lock)
+
+    def half(*given: Any) -> bool:
+        calls.append(len(calls))
+        if len(calls) > 1:
+            return append_block(*given)
+        fcntl.flock(busy, fcntl.LOCK_EX)
+        threading.Timer(0.3, fcntl.flock, (busy, fcntl.LOCK_UN)).start()
+        if others:  # once the kernel has let go of the document
+            monkeypatch.setattr(FileLock, "__enter__", other_append)
+        assert not append_block(*given)
+        if not others:
+            (tmp_path / "zarr.json").write_text(closing)
+        return False
+
+    enter = FileLock.__enter__
+    monkeypatch.setattr("zardine.nodes.array.append_block", half)
+    if others:
+        assert array.append(VALUES[5:8]) == (5 + others + 3, 8)
+    else:
+        with pytest.raises(ArrayChangedError):
+            array.append(VALUES[5:8])
+        assert sorted(each.name for each in (tmp_path / "c").iterdir()) == ["0", "1", "2"]
+        (tmp_path / "zarr.json").write_text(document)
+    os.close(busy)
+    assert zardine.verify(tmp_path).faults == ()
+    again = zardine.open_array(tmp_path, mode="r+")
+    expected = [VALUES[:5]] if not others else [VALUES[:5], np.full((others, 8), 7), VALUES[5:8]]
+    np.testing.assert_array_equal(again[...], np.concatenate(expected))
+    again.resize((30, 8))
+    assert (again[sum(map(len, expected)) :] == -1).all()
 
 
 def test_a_shape_that_hides_data_is_stored_before_the_data_goes() -> None:

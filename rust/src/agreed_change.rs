@@ -16,7 +16,7 @@ use crate::pool;
 /// The lock of a document and, if the caller does not have them, of its directory, as one of those who write there, until
 /// this goes.
 pub struct Held {
-    document: OldFile,
+    document: Option<OldFile>,
     writer: Option<Writer>,
 }
 
@@ -33,8 +33,9 @@ pub struct Agreed {
     pub held: Held,
 }
 
-/// What `change` gives, and the document of `content` if that `is_done`. `None`: others are at the document, which is not
-/// what it may be replaced as, or wait for those who write; then nothing is done.
+/// What `change` gives, and the document of `content` if that `is_done`; else what is held of the directory alone, so that
+/// the caller can undo what was done of it. `None`: others are at the document, which is not what it may be replaced as, or
+/// wait for those who write; then nothing is done.
 ///
 /// `is_locked`: the caller has the document locked, and is known to write there. The new one is made beside the change, by
 /// one of so many `threads` if there are more than one.
@@ -45,7 +46,7 @@ pub fn change_with<T: Send>(
     threads: usize,
     change: impl FnOnce() -> T + Send,
     is_done: impl FnOnce(&T) -> bool,
-) -> Option<(T, Option<Agreed>)> {
+) -> Option<(T, Result<Agreed, Held>)> {
     let held = if is_locked { held_already(document) } else { hold(document) }.ok().flatten()?;
     let (next, waiting) = (AtomicUsize::new(0), Mutex::new(Some(change)));
     let (changed, prepared) = (Mutex::new(None), Mutex::new(None));
@@ -63,33 +64,35 @@ pub fn change_with<T: Send>(
     });
     let changed = lock(&changed).take()?;
     let prepared = lock(&prepared).take();
-    let agreed = if is_done(&changed) { prepared.and_then(|prepared| held.replaced_by(prepared)) } else { None };
-    Some((changed, agreed))
+    let prepared = prepared.filter(|_| is_done(&changed));
+    Some((changed, held.replaced_by(prepared)))
 }
 
 fn hold(document: &NewFile) -> io::Result<Option<Held>> {
     let Some(writer) = Writer::of(document.directory)? else { return Ok(None) };
     let Some(Some(old)) = document.before(false)? else { return Ok(None) };
-    Ok(document.means(&old)?.then_some(Held { document: old, writer: Some(writer) }))
+    Ok(document.means(&old)?.then_some(Held { document: Some(old), writer: Some(writer) }))
 }
 
 fn held_already(document: &NewFile) -> io::Result<Option<Held>> {
     let Replaces::Version(version) = &document.replaces else { return Ok(None) };
-    Ok(document.of_version(version)?.map(|old| Held { document: old, writer: None }))
+    Ok(document.of_version(version)?.map(|old| Held { document: Some(old), writer: None }))
 }
 
 impl Held {
-    fn replaced_by(self, new: Prepared<'_>) -> Option<Agreed> {
+    fn replaced_by(self, new: Option<Prepared<'_>>) -> Result<Agreed, Held> {
         let Held { document: old, writer } = self;
-        let new = new.place(Some(&old))?;
-        let status = new.metadata().ok()?;
-        let document = OldFile::locked_already(new, status.clone());
-        let old = writer.is_some().then(|| old.release());
-        Some(Agreed { status, old, held: Held { document, writer } })
+        let placed = old.and_then(|old| {
+            let document = OldFile::after(&old, new?.place(Some(&old))?);
+            Some((old, document))
+        });
+        let Some((old, document)) = placed else { return Err(Held { document: None, writer }) };
+        let (status, old) = (document.status().clone(), writer.is_some().then(|| old.release()));
+        Ok(Agreed { status, old, held: Held { document: Some(document), writer } })
     }
 
     /// The document, for who has locked the one before.
-    pub fn document(self) -> OldFile {
+    pub fn document(self) -> Option<OldFile> {
         self.document
     }
 }
@@ -142,12 +145,15 @@ mod tests {
         for threads in [1, 2] {
             let held = document();
             let (busy, agreed) = change_with(&held, b"after", false, threads, || !is_free(), |_| false).unwrap();
-            assert!(busy && agreed.is_none() && is_free());
+            let held = agreed.err().unwrap();
+            assert!(busy && File::open(&name).unwrap().try_lock().is_ok() && !is_free());
+            drop(held);
+            assert!(is_free());
             assert_eq!(fs::read(&name).unwrap(), b"before");
         }
         for (content, before) in [(b"one", &b"before"[..]), (b"two", b"one")] {
             let held = document();
-            let agreed = change_with(&held, content, false, 2, || (), |()| true).unwrap().1.unwrap();
+            let agreed = change_with(&held, content, false, 2, || (), |()| true).unwrap().1.ok().unwrap();
             assert_eq!((fs::read(&name).unwrap().as_slice(), agreed.status.len()), (&content[..], 3));
             assert!(!is_free());
             // SAFETY: it was given to us, and nobody else knows of it.
@@ -158,7 +164,7 @@ mod tests {
             assert!(change_with(&held, b"late", false, 2, || panic!("it is of another version"), |()| true).is_none());
         }
         let held = document();
-        let agreed = change_with(&held, b"three", true, 1, || (), |()| true).unwrap().1.unwrap();
+        let agreed = change_with(&held, b"three", true, 1, || (), |()| true).unwrap().1.ok().unwrap();
         assert!(agreed.old.is_none() && File::open(&path).unwrap().try_lock().is_ok());
         assert!(!is_free());
         drop(agreed.held.document());

@@ -93,8 +93,10 @@ impl OldFile {
         drop(self.file.take());
     }
 
-    /// A file that the caller has locked.
-    pub fn locked_already(file: File, status: Metadata) -> OldFile {
+    /// The locked file that has taken the place of the `old` one. Where the system does not say what it is, it is said to be
+    /// what that was: then nobody takes it for known, nor what was done for not done.
+    pub fn after(old: &OldFile, file: File) -> OldFile {
+        let status = file.metadata().unwrap_or_else(|_| old.status.clone());
         OldFile { file: Some(file), status }
     }
 
@@ -177,9 +179,7 @@ impl NewFile {
 
     /// Make the file of `content` in the place of the `old` one; it is locked, and to be replaced in its turn.
     pub fn replace_held(&self, old: &OldFile, content: &[u8]) -> Option<OldFile> {
-        let file = self.prepare(content)?.place(Some(old))?;
-        let status = file.metadata().ok()?;
-        Some(OldFile { file: Some(file), status })
+        Some(OldFile::after(old, self.prepare(content)?.place(Some(old))?))
     }
 
     /// As `put`, of a file that is never edited, which stays open.

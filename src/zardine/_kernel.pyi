@@ -359,7 +359,8 @@ class Pipeline:
         are changed; one of so many threads makes it meanwhile. Where the caller has it locked, with ``lock`` as in
         :meth:`HeldCells.change`, the new one is part of that. Else it and its directory are locked until ``files`` are
         closed, and the file before is given, open. Gives also what there is to say of the new one. Where others have it
-        locked, wait for those who write, or have changed it, nothing is done.
+        locked, wait for those who write, or have changed it, nothing is done. Where only some of the others are
+        changed, its directory is locked until ``files`` are closed, for who undoes that.
         """
 
 def block_of_elements(

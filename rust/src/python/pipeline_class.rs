@@ -370,20 +370,28 @@ impl PyPipeline {
             let is_done = |(changed, failures): &(Vec<Option<Changed>>, Vec<Failure>)| {
                 failures.is_empty() && changed.iter().all(Option::is_some)
             };
-            change_with(document, content, is_locked, at_once, change, is_done)
-                .unwrap_or_else(|| ((files.iter().map(|_| None).collect(), Vec::new()), None))
+            match change_with(document, content, is_locked, at_once, change, is_done) {
+                Some((changed, agreed)) => (changed, Some(agreed)),
+                None => ((files.iter().map(|_| None).collect(), Vec::new()), None),
+            }
         };
         let ((changed, failures), agreed) = self.for_files(py, (values, first.len()), how, others, plan, work)?;
-        let agreed = agreed.map(|Agreed { status, old, held }| {
-            match &lock {
-                Some(lock) => keep_locked(held.document(), lock).map(|_| ())?,
-                None => files.get().hold(held),
+        let replaced = match (agreed, &lock) {
+            (None | Some(Err(_)), Some(_)) | (None, None) => None,
+            (Some(Err(held)), None) => {
+                files.get().hold(held);
+                None
             }
-            Ok::<_, PyErr>((old, told_of(&status)))
-        });
-        let agreed = agreed.transpose()?;
+            (Some(Ok(Agreed { status, old, held })), lock) => {
+                match lock {
+                    Some(lock) => held.document().map(|document| keep_locked(document, lock)).transpose().map(drop)?,
+                    None => files.get().hold(held),
+                }
+                Some((old, told_of(&status)))
+            }
+        };
         noticed(failures)?;
-        Ok((told(py, changed)?, agreed))
+        Ok((told(py, changed)?, replaced))
     }
 
     #[pyo3(signature = (values, jobs, axes, *, write_empty, head, tail, threads, sources=None))]

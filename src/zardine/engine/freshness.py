@@ -156,6 +156,14 @@ def is_closing(metadata: ArrayMetadata) -> bool:
     return CLOSING in metadata.unknown
 
 
+def with_closing(metadata: ArrayMetadata, *, closing: bool) -> ArrayMetadata:
+    """Return the document with the note that its array is about to change, so that nobody may write, or without it."""
+    unknown: dict[str, JSON] = {name: each for name, each in metadata.unknown.items() if name != CLOSING}
+    if closing:
+        unknown[CLOSING] = {"must_understand": False}
+    return replace(metadata, unknown=unknown)
+
+
 def note_fresh(handle: ArrayHandle, version: Version | None) -> None:
     """The document of ``handle`` has just been stored as ``version``."""
     handle.watch.note(version)
@@ -488,5 +496,6 @@ __all__ = [
     "note_fresh",
     "note_seen",
     "refuse_closing",
+    "with_closing",
     "with_generation",
 ]

@@ -6,7 +6,7 @@ The counterpart of :mod:`zardine.engine.read_block`. The kernel reads, changes a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, Final, NamedTuple
 
@@ -33,17 +33,20 @@ _WORTH_THREADS: Final = 2**18
 """The same where one thread is enough."""
 
 
-class Document(NamedTuple):
-    """What a document is to hold once a block is stored."""
+class Growth(NamedTuple):
+    """What is to be done with the document of an array that a block makes larger."""
 
     key: str
     content: bytes
+    """What it is to hold once the block is stored."""
     version: Version
     """Of what it holds so far."""
-
-
-Keep = Callable[[Version], None]
-"""Is told of the version of the document that was stored, while it is still locked."""
+    keep: Callable[[Version], None]
+    """Is told of the version that was stored, while the document is still locked."""
+    undo: Callable[[], None]
+    """Is called where only some of the block could be stored, while whoever waits for those who write still waits."""
+    locked: Store | None
+    """The store in which this thread has the document locked; ``None``: the kernel does so meanwhile, and undoes."""
 
 
 def write_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any]) -> bool:
@@ -55,25 +58,15 @@ def write_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any]) -> 
     return _write(handle, block, values)
 
 
-def append_block(
-    handle: ArrayHandle, block: Block, values: npt.NDArray[Any], document: Document, keep: Keep, locked: Store | None
-) -> bool:
+def append_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], growth: Growth) -> bool:
     """As :func:`write_block`, where the document of the array says nothing of the block yet: it is stored last.
 
-    This thread has the document ``locked`` in that store; else the kernel does so meanwhile. Others who have it locked,
-    who wait for those that write, or have changed it, are not the usual case.
+    Others who have it locked, who wait for those that write, or have changed it, are not the usual case.
     """
-    return _write(handle, block, values, document, keep, locked)
+    return _write(handle, block, values, growth)
 
 
-def _write(
-    handle: ArrayHandle,
-    block: Block,
-    values: npt.NDArray[Any],
-    document: Document | None = None,
-    keep: Keep | None = None,
-    locked: Store | None = None,
-) -> bool:
+def _write(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], growth: Growth | None = None) -> bool:
     layout, store = handle.layout, handle.store
     chunks = layout.blocks
     if chunks is None or not store.gives_files or not is_usual(handle, chunks):
@@ -82,7 +75,7 @@ def _write(
     nbytes = chunks.nbytes if place is not None else chunks.nbytes * chunks.count(block)
     if nbytes > _MOST_BYTES or nbytes > window_bytes() // 4:
         return False
-    if document is None and _ends_in_chunk(chunks, block, layout.metadata.shape):
+    if growth is None and _ends_in_chunk(chunks, block, layout.metadata.shape):
         return False  # what lies beyond the array may have to give way
     objects = [place[0]] if place is not None else chunks.objects(block, _MOST_FILES)
     shard = layout.uniform_shard
@@ -90,9 +83,9 @@ def _write(
         return False
     keys = handle.keys(objects)
     names, conditions = keys, []
-    if document is not None:
-        names, conditions = [document.key, *keys], [Condition(document.version), *[None] * len(keys)]
-    writing = nullcontext() if document is not None else Writing(handle, beside=True)
+    if growth is not None:
+        names, conditions = [growth.key, *keys], [Condition(growth.version), *[None] * len(keys)]
+    writing = nullcontext() if growth is not None else Writing(handle, beside=True)
     with writing, store.new_files(names, conditions=conditions, changing=True) as files:
         if files is None:
             return False
@@ -105,15 +98,25 @@ def _write(
             files=files,
             most=chunks.chain.most_for_kernel(),
             shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum),
-            document=None if document is None else (document.content, thread_count()),
-            lock=None if document is None or locked is None else locked._held_lock(document.key),
+            document=None if growth is None else (growth.content, thread_count()),
+            lock=None if growth is None or growth.locked is None else growth.locked._held_lock(growth.key),
         )
-        if replaced is not None and keep is not None:
-            keep(version_from(*replaced[1]))
+        if growth is not None and replaced is not None:
+            growth.keep(version_from(*replaced[1]))
+        elif growth is not None and growth.locked is None and any(changed):
+            _note(handle, keys, changed)
+            growth.undo()
+            return False
     if replaced is not None and replaced[0] is not None:
         close_late(replaced[0])
+    is_done = _note(handle, keys, changed)
+    return is_done if growth is None else replaced is not None
+
+
+def _note(handle: ArrayHandle, keys: Sequence[str], changed: Sequence[Any]) -> bool:
+    """Note what the kernel says of files; whether it has changed all."""
     done = [note_changed(handle, key, each) for key, each in zip(keys, changed, strict=True)]
-    return replaced is not None if document is not None else all(done)
+    return all(done)
 
 
 def _holds_object(chunks: Blocks, block: Block) -> bool:
@@ -133,4 +136,4 @@ def _ends_in_chunk(chunks: Blocks, block: Block, shape: tuple[int, ...]) -> bool
     return False
 
 
-__all__ = ["Document", "append_block", "write_block"]
+__all__ = ["Growth", "append_block", "write_block"]

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 from zardine.buffers import BytesLike
-from zardine.engine.freshness import is_far, let_writers_end, moment, note_change, with_generation
+from zardine.engine.freshness import is_far, let_writers_end, moment, note_change, with_closing, with_generation
 from zardine.engine.workers import in_background
 from zardine.errors import (
+    ChunkTooLargeError,
     ConditionFailedError,
     ContainsArrayError,
     ContainsGroupError,
+    MetadataError,
     NodeExistsError,
     StoreError,
 )
@@ -37,11 +40,16 @@ from zardine.metadata.formats import (
     NodeMetadata,
     document_names,
     main_names,
+    parse_documents,
     to_documents,
 )
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.metadata.v2 import GROUP
-from zardine.stores.base import Condition, Store, Version
+from zardine.metadata.v3 import DOCUMENT_NAME
+from zardine.stores.attempts import CHANGES, attempts
+from zardine.stores.base import Condition, Reading, Store, Version
+
+_MAIN_NAMES: Final = tuple(name for version in FORMATS for name in main_names(version))
 
 
 def create_node(
@@ -68,21 +76,26 @@ def create_node(
     first, *rest = names_of(metadata)
     if isinstance(metadata, ArrayMetadata):
         metadata = with_generation(metadata, new=False)
-    if overwrite and not is_free and _clear(store, path) and isinstance(metadata, ArrayMetadata):
-        metadata = with_generation(metadata, new=True)
-    documents = to_documents(metadata)
-    for name in rest:  # the first document makes the node, so it comes last
-        document = documents[name]
-        if document is not None:
-            store.set(join_path(path, name), document)
-    document = documents[first]
-    assert document is not None
-    when = moment()
-    try:
-        version = store.set(join_path(path, first), document, condition=None if overwrite else Condition(None))
-    except ConditionFailedError:
-        raise taken(store, path, find_node(store, path)) from None
-    return metadata, version, when
+    for last in attempts():
+        if overwrite and not is_free and _clear(store, path) and isinstance(metadata, ArrayMetadata):
+            metadata = with_generation(metadata, new=True)
+        documents = to_documents(metadata)
+        for name in rest:  # the first document makes the node, so it comes last
+            document = documents[name]
+            if document is not None:
+                store.set(join_path(path, name), document)
+        document = documents[first]
+        assert document is not None
+        when = moment()
+        try:
+            version = store.set(join_path(path, first), document, condition=Condition(None))
+        except ConditionFailedError:
+            if last or not overwrite:
+                raise taken(store, path, find_node(store, path)) from None
+            is_free = False  # another process has just created it, and may be writing chunks that are not ours
+        else:
+            return metadata, version, when
+    raise AssertionError("unreachable")
 
 
 def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:
@@ -205,23 +218,57 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
 
     Those who are just writing into them are waited for: where the store knows them until they are done, and far away
     until they have to look at the documents again. With ``is_owned``, a document above these nodes tells who writes of
-    the change, and only those are waited for that the store knows.
+    the change, and only those are waited for that the store knows. Else what others create there meanwhile is erased
+    as well, with all that they write into it.
     """
     prefixes = [f"{path}/" if path else "" for path in paths]
-    names = [name for version in FORMATS for name in main_names(version)]
-    if is_far(store) and not is_owned:
-        documents = [key for prefix in prefixes for key in store.list_prefix(prefix) if key.rpartition("/")[2] in names]
-        store.erase_values(documents)
-        if documents:
-            let_writers_end(store, prefixes)
-    else:
+    for last in attempts(CHANGES):
+        _take_documents_away(store, prefixes, is_owned=is_owned)
         for prefix in prefixes:
-            for name in names:
-                store.erase(prefix + name)
-            store.wait_for_writers(prefix)
-    for prefix in prefixes:
-        store.erase_prefix(prefix)
+            store.erase_prefix(prefix)
+        if is_owned or last or all(_stays_empty(store, prefix) for prefix in prefixes):
+            break
     note_change()
+
+
+def _take_documents_away(store: Store, prefixes: Sequence[str], *, is_owned: bool = False) -> None:
+    """Erase the documents of nodes, and of all below them, and wait for those who are writing into them."""
+    while is_far(store) and not is_owned:
+        documents = [key for prefix in prefixes for key in store.list_prefix(prefix) if is_document(key)]
+        if not documents:
+            return
+        store.erase_values(documents)
+        let_writers_end(store, prefixes)
+    for prefix in prefixes:
+        below = [] if is_owned or _is_array(store, prefix[:-1]) else _documents_below(store, prefix)
+        for key in (*(prefix + name for name in _MAIN_NAMES), *below):
+            store.erase(key)
+        for each in dict.fromkeys((prefix, *(key.rpartition("/")[0] + "/" for key in below))):
+            store.wait_for_writers(each)
+
+
+def _is_array(store: Store, path: str) -> bool:
+    """Whether an array is stored, so that no nodes are below it; not where that cannot be read."""
+    with suppress(MetadataError, ChunkTooLargeError):
+        return isinstance(find_node(store, path), ArrayMetadata)
+    return False
+
+
+def _documents_below(store: Store, prefix: str) -> list[str]:
+    """Return the keys of the documents of nodes below a prefix, but those of the node there."""
+    return [key for key in store.list_prefix(prefix) if "/" in key[len(prefix) :] and is_document(key)]
+
+
+def is_document(key: str) -> bool:
+    """Whether a key is that of a document which makes a node."""
+    return key.rpartition("/")[2] in _MAIN_NAMES
+
+
+def _stays_empty(store: Store, prefix: str) -> bool:
+    """Whether nothing is stored below ``prefix`` once nobody writes there any more who began before that was erased."""
+    if not is_far(store):
+        store.wait_for_writers(prefix)
+    return next(iter(store.list_prefix(prefix)), None) is None
 
 
 def erase_documents(store: Store, path: str, metadata: NodeMetadata, version: Version | None) -> None:
@@ -252,7 +299,8 @@ def erase_documents(store: Store, path: str, metadata: NodeMetadata, version: Ve
 def move_keys(store: Store, source: str, dest: str) -> None:
     """Rename every key below ``source``: copies first, the documents last, then the old keys are erased.
 
-    Groups above ``dest`` that are missing become such as the nearest that is there.
+    What others write meanwhile is copied again once they cannot any more: the old documents are gone, and whoever was
+    just writing was waited for. Groups above ``dest`` that are missing become such as the nearest that is there.
     """
     if dest == source or dest.startswith(source + "/"):
         raise ValueError(f"cannot move {source!r} to {dest!r}, which is the same place or below it")
@@ -260,13 +308,69 @@ def move_keys(store: Store, source: str, dest: str) -> None:
     if node is not None:
         raise taken(store, dest, node)
     create_ancestors(store, dest, None)
-    documents = {join_path(source, name) for version in FORMATS for name in main_names(version)}
-    keys = sorted(store.list_prefix(f"{source}/"), key=documents.__contains__)
-    for key in keys:
-        value = read_value(store, key)
-        if value is not None:
-            store.set(dest + key[len(source) :], value, condition=Condition(None))
+    prefix = f"{source}/"
+    copies: dict[str, tuple[Version | None, Version | None]] = {}
+    """Of each key the version that was copied, and that of the copy."""
+
+    closed: dict[str, BytesLike] = {}
+    """Documents of arrays, of which the copies say that nobody may write yet."""
+
+    def copy(key: str) -> None:
+        reading = _read_whole(store, key)
+        new, (_, made) = dest + key[len(source) :], copies.get(key, (None, None))
+        if reading is not None:
+            is_new = key not in copies
+            condition = Condition(made) if is_new or made is not None else None
+            data = _closed(key, reading.parts[0])
+            copies[key] = reading.version, store.set(new, data, condition=condition)
+            if data is not reading.parts[0]:
+                closed[key] = reading.parts[0]
+        elif key in copies:
+            store.erase_version(new, made)
+            del copies[key]
+            closed.pop(key, None)
+
+    documents = []
+    for key in store.list_prefix(prefix):
+        documents += [key] * is_document(key)
+        if not is_document(key):
+            copy(key)
+    documents.sort(key=lambda key: (-key.count("/"), key))  # who finds a group finds what is in it
+    for key in documents:
+        copy(key)
+    for key in reversed(documents):
+        for last in attempts():
+            try:
+                if key in copies:
+                    store.erase_version(key, copies[key][0])
+                break
+            except ConditionFailedError:
+                if last:
+                    raise
+                copy(key)
+    _take_documents_away(store, [prefix])
+    if is_far(store) and documents:
+        let_writers_end(store, [prefix])
+    for key in dict.fromkeys((*copies, *store.list_prefix(prefix))):
+        version = copies.get(key, (None, None))[0]
+        if not is_document(key) and (version is None or store.version(key) != version):
+            copy(key)
+    for key, data in closed.items():
+        made = copies[key][1]
+        store.set(dest + key[len(source) :], data, condition=None if made is None else Condition(made))
     erase_node(store, source)
+
+
+def _closed(key: str, data: BytesLike) -> BytesLike:
+    """Return the document of an array of Zarr v3 with the note that nobody may write; anything else as it is."""
+    if key.rpartition("/")[2] == DOCUMENT_NAME:
+        with suppress(MetadataError):
+            node = parse_documents(DOCUMENT_NAME, {DOCUMENT_NAME: data}, key)
+            if isinstance(node, ArrayMetadata):
+                document = to_documents(with_closing(node, closing=True))[DOCUMENT_NAME]
+                assert document is not None
+                return document
+    return data
 
 
 def read_value(store: Store, key: str) -> BytesLike | None:
@@ -274,11 +378,17 @@ def read_value(store: Store, key: str) -> BytesLike | None:
 
     Raises :class:`~zardine.errors.ChunkTooLargeError` for one that is too long to be held in memory.
     """
+    reading = _read_whole(store, key)
+    return None if reading is None else reading.parts[0]
+
+
+def _read_whole(store: Store, key: str) -> Reading | None:
+    """Read a value with its version; raises as :func:`read_value`."""
     most = limit_of(CHUNK)
     reading = store.read_up_to(key, most)
     if reading is not None and not reading.parts:
         raise too_large("the value", reading.size, CHUNK, most).at(key=key)
-    return None if reading is None else reading.parts[0]
+    return reading
 
 
 def parents_first(nodes: Mapping[str, NodeMetadata]) -> Iterator[tuple[str, NodeMetadata, bool]]:

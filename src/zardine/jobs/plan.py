@@ -388,8 +388,9 @@ class Plan:
         with self._lock():
             if self.work.is_finished(self.id):
                 raise PlanError(f"it is too late to cancel: {self.work.home} is finished; erase it instead")
-            self._records.erase()
+            self._records.cancel()  # first, so that what is erased now is no job's that counts
             self.work.cancel(self.id)
+            self._records.erase()
 
     def _lock(self) -> Any:
         return self.work.home.store.lock(self._records.key)
@@ -399,8 +400,9 @@ class Plan:
 
     def _run_stage(self, runner: Runner, stage: int, jobs: Ranges, meter: _Meter) -> None:
         meter.begin_stage(stage)
-        state, found = self._records.state(), self._found_before(stage)
-        if not jobs or state is None:
+        found = self._found_before(stage)
+        state = self._records.state()
+        if not jobs or state is None or found is None:
             return
         recorder = recorder_of(self._records, *state)
         idle = self.work.idle(stage, found) & jobs
@@ -434,10 +436,23 @@ class Plan:
                     f"{len(each)} jobs are missing: {missing}"
                 )
 
-    def _found_before(self, stage: int) -> Found:
-        """Return what the jobs of earlier stages found."""
-        done = self._look(details=True) if stage and self.work.uses_findings else None
-        return {} if done is None else done.found
+    def _found_before(self, stage: int) -> Found | None:
+        """Return what the jobs of earlier stages found; ``None`` where another worker has finished the plan meanwhile.
+
+        Raises as :meth:`_refuse_early`.
+        """
+        if not stage or not self.work.uses_findings:
+            return {}
+        done = self._look(details=True)
+        if done is None:
+            return None
+        try:
+            self._refuse_early(stage, done)
+        except PlanError:
+            if self.work.is_finished(self.id):  # its records are just being removed
+                return None
+            raise
+        return done.found
 
     def _clean_up(self) -> PlanStatus:
         """Do what is left of finishing, where that was cut off once the result counted."""
@@ -485,6 +500,8 @@ class Plan:
             elif not self.work.close(self.id):
                 try:
                     with self._lock():
+                        if self._records.token() != done.token:
+                            continue  # finished by another, or cancelled, since its records were read
                         result = self.work.finish(self.id, done)
                         self._records.erase()
                 except OvertakenError:

@@ -30,6 +30,7 @@ from zardine.stores.base import Condition
 
 _FULL: Final = 1024
 """Jobs in an object of a worker: it is written anew after each, so it stays small."""
+_CANCELLED: Final = "cancelled"
 _TWO: Final = "?"
 """In place of what a job saw that ran twice in a round and saw different things: nobody knows which counts."""
 _LARGE: Final = 2**20
@@ -78,9 +79,18 @@ class Records:
         except ConditionFailedError:
             found = self.token()
             if found is None:
-                raise PlanError(f"the plan for {self.home} was finished or cancelled just now") from None
+                raise PlanError(
+                    f"the plan for {self.home} was finished or cancelled just now; where cancelling was cut off, "
+                    "cancel it again"
+                ) from None
             return found
         return token
+
+    def cancel(self) -> None:
+        """Say that the plan is being cancelled: nobody goes on with it, or begins it anew, until this is erased."""
+        self.home.store.set(
+            self.key, json.dumps({"token": secrets.token_hex(8), "round": 0, _CANCELLED: True}).encode()
+        )
 
     def token(self) -> str | None:
         """Return the token; ``None`` where the plan is not under way. One request."""
@@ -88,14 +98,16 @@ class Records:
         return None if state is None else state[0]
 
     def state(self) -> tuple[str, int] | None:
-        """Return token and round; ``None`` where the plan is not under way. One request."""
+        """Return token and round; ``None`` where the plan is not under way, or being cancelled. One request."""
         data = get_document(self.home.store, self.key)
         if data is None:
             return None
         try:
             document: Any = parse_json(data)
             token, number = document["token"], document["round"]
-        except (ValueError, KeyError, TypeError, RecursionError):
+            if document.get(_CANCELLED) is True:
+                return None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             token, number = None, None
         if not isinstance(token, str) or type(number) is not int:
             raise PlanError(
@@ -107,9 +119,10 @@ class Records:
     def look(self, *, details: bool = False) -> Done | None:
         """Return what is done; ``None`` where the plan is not under way. ``details``: also what jobs saw and found."""
         store = self.home.store
-        token = self.token()
-        if token is None:
+        state = self.state()
+        if state is None:
             return None
+        token, number = state
         keys = [key for key in store.list_prefix(self.prefix) if key != self.key]
         found: list[Any] = [None] * len(keys)
 
@@ -122,23 +135,30 @@ class Records:
 
         for_each(read, range(len(keys)), len(keys), most_requests(store))
         records = [each for each in found if isinstance(each, dict) and each.get("token") == token]
-        return _merged(token, records, details)
+        return _merged(token, number, records, details)
 
     def void(self, done: Done, jobs: Mapping[int, Ranges]) -> None:
-        """Begin a round: these jobs, by stage, are not done, whatever earlier rounds say."""
+        """Begin a round: these jobs, by stage, are not done, whatever earlier rounds say.
+
+        Workers are told of it first: what one has recorded that knew of none, a round that names its job would void.
+        """
         document = {
             "token": done.token,
             "round": done.round + 1,
             "void": {str(stage): each.to_json() for stage, each in jobs.items()},
         }
         store = self.home.store
-        store.set(f"{self.prefix}round-{done.round + 1}.json", json.dumps(document).encode())
         store.set(self.key, json.dumps({"token": done.token, "round": done.round + 1}).encode())
+        store.set(f"{self.prefix}round-{done.round + 1}.json", json.dumps(document).encode())
 
     def erase(self) -> None:
-        """Remove all records, that of the plan last; and what workers left there who were killed as they wrote one."""
+        """Remove all records, that of the plan last; and what workers left there who were killed as they wrote one.
+
+        Then what workers wrote who saw that of the plan just before; who comes later takes away what he wrote.
+        """
         store = self.home.store
         store.erase_values([key for key in store.list_prefix(self.prefix) if key != self.key])
+        store.erase(self.key)
         store.erase_prefix(self.prefix)
 
 
@@ -147,14 +167,17 @@ def erase_all(home: Place) -> None:
     home.store.erase_prefix(join_path(home.path, f"{HIDDEN}/jobs/"))
 
 
-def _merged(token: str, records: Iterable[dict[str, Any]], details: bool) -> Done:
-    """Return what records say together; what cannot be understood says nothing, so that its jobs run again."""
+def _merged(token: str, begun: int, records: Iterable[dict[str, Any]], details: bool) -> Done:
+    """Return what records say together; what cannot be understood says nothing, so that its jobs run again.
+
+    Round ``begun`` has begun, if no later one.
+    """
     rounds: dict[int, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
     for each in records:
         number = each.get("round")
         if type(number) is int:
             rounds.setdefault(number, ([], []))["void" not in each].append(each)
-    done = Done(token, max(rounds, default=0))
+    done = Done(token, max((begun, *rounds)))
     for number in sorted(rounds):
         voids, doings = rounds[number]
         for each in voids:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from math import prod
 from operator import index as as_index
 from types import GenericAlias
@@ -34,7 +35,7 @@ from zardine.engine.opened import opened_before, remember_opened
 from zardine.engine.read_block import read_block
 from zardine.engine.stored import data_version
 from zardine.engine.write import check_strategy, write_plan
-from zardine.engine.write_block import Document, append_block, write_block
+from zardine.engine.write_block import Growth, append_block, write_block
 from zardine.engine.write_buffer import WriteBuffer
 from zardine.errors import (
     ChunkTooLargeError,
@@ -483,30 +484,30 @@ class Array(StoredFacts):
         grown = handle.layout.metadata
         if not values.size:
             return None
-        document = Document(document_key(self.path, grown), serialize(grown), version)
+        key, document = document_key(self.path, grown), serialize(grown)
 
         def keep(version: Version) -> None:
-            remember(grown, document.content)
+            remember(grown, document)
             self._use(handle)
             note_fresh(handle, version)
 
+        undo = partial(self._take_back, handle)
         try:
-            done = append_block(handle, block, values, document, keep, locked)
+            done = append_block(handle, block, values, Growth(key, document, version, keep, undo, locked))
         except BaseException:
-            with nullcontext() if locked is not None else self.store.lock(document.key):
-                self._take_back(handle)
+            undo()
             raise
         return grown.shape if done else None
 
     def _take_back(self, grown: ArrayHandle) -> None:
-        """Remove what was stored for a longer array, unless the document says already that it is so."""
-        with suppress(ZardineError):  # what cannot be told is left
-            before = self._handle
-            shape = before.layout.metadata.shape
-            if shape == grown.layout.metadata.shape:
-                return
-            if stored_node(self.store, self.path, before.layout.metadata).metadata.shape == shape:
-                take_back(grown, before)
+        """Remove what was stored for a longer array, and is beyond the end that the document says.
+
+        What cannot be told, or taken, is left.
+        """
+        with suppress(ZardineError), self.store.lock(document_key(self.path, grown.layout.metadata)):
+            now = stored_node(self.store, self.path, grown.layout.metadata).metadata
+            if now.shape != grown.layout.metadata.shape and is_same_generation(grown.layout, now):
+                take_back(grown, grown.with_shape(now))
 
     def update_attributes(self, new_attributes: Mapping[str, Any]) -> Array:
         """Set several attributes in one write; gives this array."""

@@ -461,7 +461,12 @@ class Group:
             self._consolidated.forget(join_path(self._above, relative))
 
     def move(self, source: str, dest: str) -> None:
-        """Rename the member ``source`` to ``dest`` by copying every key below it. Raises where ``dest`` is taken."""
+        """Rename the member ``source`` to ``dest`` by copying every key below it. Raises where ``dest`` is taken.
+
+        What others write meanwhile comes along. Through handles that they have opened before they get
+        :class:`~zardine.errors.ArrayChangedError` then. Killed just before its end, it leaves the new place with all
+        values, and arrays of Zarr v3 there that ``zardine.reshard(..., cancel=True)`` lets be written again.
+        """
         self._check_writable()
         old, new = self._member_name(source), self._member_name(dest)
         self._member(old)

@@ -7,6 +7,10 @@ had grown, or by other programs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.chunk_grids.axis import Axis
@@ -36,19 +40,30 @@ def reaches_beyond(handle: ArrayHandle, coordinates: Sequence[int]) -> bool:
 
 def has_values_beyond(handle: ArrayHandle, chain: CodecChain, chunk: Sequence[int], data: BytesLike) -> bool:
     """Whether the encoded chunk at the grid coordinates ``chunk`` has other than the fill value beyond the shape."""
+    return cut_chunk(handle, chain, chunk, data) is not None
+
+
+def cut_chunk(handle: ArrayHandle, chain: CodecChain, chunk: Sequence[int], data: BytesLike) -> npt.NDArray[Any] | None:
+    """Return the elements of an encoded chunk, with the fill value beyond the shape.
+
+    ``None`` where it has that there already, or cannot be decoded.
+    """
     inside = tuple(
         slice(0, max(0, min(axis.extent(i), axis.length - axis.start(i))))
         for axis, i in zip(handle.layout.grids.chunks, chunk, strict=True)
     )
     shape = chain.spec.shape
     if all(each.stop == size for each, size in zip(inside, shape, strict=True)):
-        return False
+        return None
     try:
-        values = chain.decode(data).copy()
+        values = chain.decode(data)
+        made = np.full(shape, chain.spec.fill, values.dtype)
+        made[inside] = values[inside]
+        beyond = values.copy()
     except (DataError, MemoryError):
-        return False
-    values[inside] = chain.spec.fill
-    return not chain.is_fill(values)
+        return None
+    beyond[inside] = chain.spec.fill
+    return None if chain.is_fill(beyond) else made
 
 
 def beyond(objects: Sequence[Axis], coordinates: Sequence[int]) -> Iterator[GridSelection]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.layout import prepare_layout
-from zardine.errors import ConversionError, MetadataError, PlanError, Problem
+from zardine.errors import ConversionError, MetadataError, NodeExistsError, PlanError, Problem
 from zardine.hierarchy.find import describe, find_node
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place, Places
@@ -328,7 +328,11 @@ class ConvertWork(Work):
 
     def begin(self, plan: str) -> None:
         if not self.target.look(overwrite=False, resume=True, way="a plan needs an empty place"):
-            self.target.begin(overwrite=False)
+            try:
+                self.target.begin(overwrite=False)
+            except NodeExistsError:
+                if not self.target.is_begun():  # else another worker of this plan was faster
+                    raise
 
     def is_finished(self, plan: str) -> bool:
         try:

@@ -89,9 +89,15 @@ class Target:
         found = self._marked()
         if found is None:
             check_ancestors(self.store, self.path)
-            if not overwrite:
+            if overwrite:
+                return False
+            try:
                 _check_empty(self.store, self.path, way)
-            return False
+                return False
+            except NodeExistsError:
+                found = self._marked()
+                if found is None:
+                    raise  # else another worker has just begun the same, perhaps
         if found.get("fingerprint") == self.fingerprint and resume:
             return True
         if overwrite:

@@ -16,6 +16,7 @@ from zardine.hierarchy.find import HIDDEN, describe, find_node, load_array
 from zardine.jobs.job import OvertakenError
 from zardine.json_document import Problems
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store
 from zardine.tools.converting.target import check_ancestors
@@ -25,6 +26,7 @@ from zardine.tools.resharding.state import (
     BegunMeanwhileError,
     Journal,
     about,
+    is_same_storage,
     journal_key,
     load_journal,
     members,
@@ -85,8 +87,8 @@ class Elsewhere(Run):
         metadata = load_array(self.store, self.path)
         node = find_node(place, path)
         if node is not None:
-            if journal is not None and isinstance(node, ArrayMetadata) and members(node) == journal.about.get("new"):
-                self.take_up(journal, self.about(metadata))
+            if journal is not None and _is_made(node, journal):
+                self.take_up(journal, self.about(metadata), metadata.ndim)
                 self.drop_traces()
                 place.erase(journal_key(path))  # all was done but this
                 return without_copying("finished")
@@ -113,7 +115,7 @@ class Elsewhere(Run):
             journal.create(place, path)
             self.drop_traces()
         else:
-            self.take_up(journal, self.about(metadata))
+            self.take_up(journal, self.about(metadata), metadata.ndim)
         return journal
 
     def close(self) -> bool:
@@ -171,6 +173,11 @@ class Elsewhere(Run):
         for key in place.list_prefix(prefix):
             if encoding is not None and encoding.decode(key[len(prefix) :], len(metadata.shape)) is not None:
                 yield key
+
+
+def _is_made(node: NodeMetadata, journal: Journal) -> bool:
+    """Whether a node at the target is what the journal says that it is to become."""
+    return isinstance(node, ArrayMetadata) and is_same_storage(members(node), journal.about.get("new"), node.ndim)
 
 
 __all__ = ["Elsewhere"]

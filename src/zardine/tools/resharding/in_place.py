@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from zardine.engine.freshness import (
-    CLOSING,
     GRACE,
     generation_of,
     is_closing,
     note_change,
+    with_closing,
     with_generation,
 )
 from zardine.engine.layout import prepare_layout
@@ -118,7 +118,7 @@ class InPlace(Run):
             journal = None
         if is_same(metadata, self.wanted(metadata)):
             if journal is not None:
-                self.take_up(journal, {})  # refuses
+                self.take_up(journal, {}, metadata.ndim)  # refuses
             return without_copying("finished" if ended else "unchanged")
         return self.make_all(journal, metadata)
 
@@ -130,7 +130,7 @@ class InPlace(Run):
             journal.create(store, path)
             self.drop_traces()
         else:
-            self.take_up(journal, wanted)
+            self.take_up(journal, wanted, metadata.ndim)
         if journal.phase == "beginning":
             try:
                 self.refuse_strangers(next(keys_elsewhere(store, path, journal, metadata), None))
@@ -224,7 +224,7 @@ class InPlace(Run):
             if not switched:
                 return now
             changed = replace(
-                unmarked(now),
+                with_closing(now, closing=False),
                 chunk_grid=new.chunk_grid,
                 chunk_key_encoding=new.chunk_key_encoding,
                 codecs=new.codecs,
@@ -247,8 +247,7 @@ class InPlace(Run):
         """Say in the document that nobody may write, or that one may again."""
 
         def change(now: ArrayMetadata) -> ArrayMetadata:
-            note = {CLOSING: {"must_understand": False}} if closing else {}
-            return replace(now, unknown={**unmarked(now).unknown, **note})
+            return with_closing(now, closing=closing)
 
         return metadata if is_closing(metadata) == closing else update_node(self.store, self.path, metadata, change)
 
@@ -260,10 +259,9 @@ class InPlace(Run):
         update_consolidated(store, path)
         self.let_others_notice()
         now = load_array(store, path, 3)
-        was = with_members(now, journal.about.get("old"))
+        was = with_members(replace(now, shape=journal.shape or now.shape), journal.about.get("old"))
         late: set[str] = set()
         if was is not None:
-            was = replace(was, shape=journal.shape or was.shape)
             late = set(late_objects(self.handle(store, path, was), self.handle(store, path, now), journal.known))
 
         def old() -> Iterator[str]:
@@ -274,11 +272,6 @@ class InPlace(Run):
         if not late:
             store.erase(journal_key(path))
         return tuple(sorted(late))
-
-
-def unmarked(metadata: ArrayMetadata) -> ArrayMetadata:
-    """Return the same without the note that the array is about to change."""
-    return replace(metadata, unknown={name: each for name, each in metadata.unknown.items() if name != CLOSING})
 
 
 __all__ = ["InPlace"]

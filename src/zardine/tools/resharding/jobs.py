@@ -25,7 +25,14 @@ from zardine.tools.resharding.in_place import InPlace
 from zardine.tools.resharding.plan import moves_encoded
 from zardine.tools.resharding.rest import Rest
 from zardine.tools.resharding.run import Resharding, Run
-from zardine.tools.resharding.state import BegunMeanwhileError, load_journal, members
+from zardine.tools.resharding.state import (
+    BegunMeanwhileError,
+    Journal,
+    is_same_about,
+    is_same_storage,
+    load_journal,
+    members,
+)
 from zardine.tools.seen import Buckets
 
 _JOB_BYTES: Final = 2**26
@@ -91,7 +98,10 @@ class ReshardWork(CopyWork):
     def _is_open(self) -> bool:
         """Whether the new objects do not count yet."""
         journal = load_journal(self.target.store, self.target.path)
-        return journal is not None and journal.phase in ("copying", "closing") and journal.about == self._about()
+        return journal is not None and journal.phase in ("copying", "closing") and self._is_ours(journal)
+
+    def _is_ours(self, journal: Journal) -> bool:
+        return is_same_about(journal.about, self._about(), self.old.ndim)
 
     def _about(self) -> dict[str, Any]:
         return self._runner().about(self.old)
@@ -125,15 +135,13 @@ class ReshardWork(CopyWork):
             )
 
     def _is_as_planned(self, now: ArrayMetadata) -> bool:
-        old, found = members(self.old), members(now)
-        if self._old_layout.object_shape is None:  # which grows with the array
-            del old["chunk_grid"], found["chunk_grid"]
-        return old == found and generation_of(now) == generation_of(self.old)
+        is_same = is_same_storage(members(self.old), members(now), now.ndim)
+        return is_same and generation_of(now) == generation_of(self.old)
 
     def begin(self, plan: str) -> None:
         runner = self._runner()
         journal = load_journal(self.target.store, self.target.path)
-        if journal is not None and journal.phase != "beginning" and journal.about == self._about():
+        if journal is not None and journal.phase != "beginning" and self._is_ours(journal):
             return
         if isinstance(runner, InPlace):
             runner.refuse_older_documents()
@@ -149,7 +157,7 @@ class ReshardWork(CopyWork):
             node = find_node(store, path, 3)
         except MetadataError:
             return False
-        return isinstance(node, ArrayMetadata) and members(node) == members(self.new)
+        return isinstance(node, ArrayMetadata) and is_same_storage(members(node), members(self.new), node.ndim)
 
     def close(self, plan: str) -> bool:
         runner = self._runner()

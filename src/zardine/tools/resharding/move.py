@@ -29,6 +29,7 @@ from zardine.errors import DataError
 from zardine.indexing.plan import GridPart, GridPlan, plan_grid
 from zardine.indexing.selection import AxisSlice, GridSelection
 from zardine.settings import thread_count
+from zardine.tools.checking.beyond_shape import cut_chunk
 
 Box: TypeAlias = tuple[range, ...]
 """Grid coordinates of objects: of each axis a range."""
@@ -137,7 +138,10 @@ _Chunks: TypeAlias = npt.NDArray[Any]
 
 
 def encoded_chunks(source: ArrayHandle, plan: GridPlan, exists: Exists | None = None) -> _Chunks:
-    """Return the encoded chunks of a plan as they are stored, of shape its chunks along each axis; else ``None``."""
+    """Return the encoded chunks of a plan as they are stored, of shape its chunks along each axis; else ``None``.
+
+    Those that the end of the array cuts are without what they hold beyond it, as of an append that is under way.
+    """
     found = np.full(tuple(len(axis.chunks) for axis in plan.axes), None, object)
     flat = source.layout.sharding is None
     wanted: Iterator[tuple[Any, tuple[int, ...]]]
@@ -160,7 +164,34 @@ def encoded_chunks(source: ArrayHandle, plan: GridPlan, exists: Exists | None = 
             raise error.at(array=source.path, key=key) from None
 
     for_each(fetch, wanted, plan.object_count, 1 if source.store.gives_files else most_requests(source.store))
+    _cut(source, plan, found)
     return found
+
+
+def _cut(source: ArrayHandle, plan: GridPlan, found: _Chunks) -> None:
+    """Take from encoded chunks of a plan what they hold beyond the end of the array."""
+    layout = source.layout
+    if not found.size or not layout.metadata.fill_is_defined or layout.is_draft:
+        return
+    ends = []
+    for axis, part in zip(layout.grids.chunks, plan.axes, strict=True):
+        last = int(part.chunks[-1])
+        ends.append(last if axis.start(last) + axis.extent(last) > axis.length else -1)
+    for number, end in enumerate(ends):
+        if end < 0:
+            continue
+        at_end = [each.chunks.tolist() for each in plan.axes]
+        at_end[number] = [end]
+        for before in range(number):  # those were cut with the axes before
+            if ends[before] >= 0:
+                at_end[before] = at_end[before][:-1]
+        for chunk in product(*at_end):
+            where = tuple(i - int(each.chunks[0]) for i, each in zip(chunk, plan.axes, strict=True))
+            if found[where] is not None:
+                chain = layout.chain(tuple(axis.extent(i) for axis, i in zip(layout.grids.chunks, chunk, strict=True)))
+                values = cut_chunk(source, chain, chunk, found[where])
+                if values is not None:
+                    found[where] = chain.encode(values)
 
 
 def _chunks_of_shard(source: ArrayHandle, part: GridPart, key: str) -> _Chunks:

@@ -25,7 +25,7 @@ from zardine.stores.base import Store
 from zardine.tools.report import Outcome
 from zardine.tools.resharding.plan import new_metadata
 from zardine.tools.resharding.rest import Rest
-from zardine.tools.resharding.state import Journal, journal_key, key_encodings
+from zardine.tools.resharding.state import Journal, is_same_about, journal_key, key_encodings
 from zardine.tools.seen import Buckets
 
 _TOGETHER: Final = 2**14
@@ -80,7 +80,8 @@ class Run(ABC):
         """Return the metadata that the array is to have."""
         planned = self.request.get("planned")
         if planned is not None:
-            return replace(old, chunk_grid=planned.chunk_grid, codecs=planned.codecs)
+            grid = prepare_layout(planned).grid.resized(old.shape)
+            return replace(old, chunk_grid=grid.to_extension(), codecs=planned.codecs)
         return new_metadata(prepare_layout(old), **self.request)
 
     def target(self, old: ArrayMetadata) -> ArrayMetadata:
@@ -118,9 +119,9 @@ class Run(ABC):
         Raises :class:`~zardine.jobs.job.OvertakenError` where the array is not what the new objects were made of.
         """
 
-    def take_up(self, journal: Journal, wanted: dict[str, Any]) -> None:
+    def take_up(self, journal: Journal, wanted: dict[str, Any], ndim: int) -> None:
         """Go on with what an earlier run has begun, if that is what is ``wanted`` now."""
-        if journal.about != wanted:
+        if not is_same_about(journal.about, wanted, ndim):
             raise NodeExistsError(
                 f"{describe(self.target_store, self.target_path)} is being resharded in another way, or that was "
                 "interrupted: call zardine.reshard as before to finish it, with restart=True to begin anew, or with "

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from zardine.chunk_grids import ChunkGrid, parse_chunk_grid
 from zardine.engine.documents import read_document
 from zardine.engine.freshness import generation_of
 from zardine.errors import ConditionFailedError, NodeExistsError
@@ -116,18 +117,49 @@ def members(metadata: ArrayMetadata) -> dict[str, Any]:
     return found
 
 
+def is_same_storage(one: Any, other: Any, ndim: int) -> bool:
+    """Whether two documents' :func:`members` say the same, but for chunks that a grid gained when its array grew."""
+    if one == other:
+        return True
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return False
+    if {**one, "chunk_grid": None} != {**other, "chunk_grid": None}:
+        return False
+    grids = [_grid_of(each.get("chunk_grid"), ndim) for each in (one, other)]
+    return grids[0] is not None and grids[1] is not None and grids[0].continues(grids[1])
+
+
+def is_same_about(one: Any, other: Any, ndim: int) -> bool:
+    """Whether two journals are about the same, but for the lengths of the array: see :func:`is_same_storage`."""
+    if not isinstance(one, dict) or not isinstance(other, dict) or one.keys() != other.keys():
+        return False
+    return all(
+        is_same_storage(one[name], other[name], ndim) if name in ("old", "new") else one[name] == other[name]
+        for name in one
+    )
+
+
+def _grid_of(document: Any, ndim: int) -> ChunkGrid | None:
+    """Return a grid as it is told, for whatever lengths of the array."""
+    problems = Problems()
+    extension = parse_extension(document, "chunk_grid", problems, ignorable=False)
+    grid = None if extension is None else parse_chunk_grid(extension, (0,) * ndim, problems)
+    return None if problems.found else grid
+
+
 def with_members(metadata: ArrayMetadata, document: Any) -> ArrayMetadata | None:
     """Return the metadata with what a journal says about chunks; ``None`` where it says nothing of use."""
     if not isinstance(document, dict):
         return None
     problems = Problems()
-    grid = parse_extension(document.get("chunk_grid"), "chunk_grid", problems, ignorable=False)
+    grid = _grid_of(document.get("chunk_grid"), metadata.ndim)
     keys = parse_extension(document.get("chunk_key_encoding"), "chunk_key_encoding", problems, ignorable=False)
     codecs = [parse_extension(each, "codecs", problems, ignorable=False) for each in document.get("codecs", [])]
     if grid is None or keys is None or problems.found:
         return None
     known = tuple(each for each in codecs if each is not None)
-    return replace(metadata, chunk_grid=grid, chunk_key_encoding=keys, codecs=known)
+    grid = grid.resized(metadata.shape)
+    return replace(metadata, chunk_grid=grid.to_extension(), chunk_key_encoding=keys, codecs=known)
 
 
 def is_switched(journal: Journal, metadata: ArrayMetadata) -> bool:
