@@ -80,6 +80,7 @@ fn held_already(document: &NewFile) -> io::Result<Option<Held>> {
 }
 
 impl Held {
+    #[allow(clippy::result_large_err)] // neither of both is larger than the other
     fn replaced_by(self, new: Option<Prepared<'_>>) -> Result<Agreed, Held> {
         let Held { document: old, writer } = self;
         let placed = old.and_then(|old| {
