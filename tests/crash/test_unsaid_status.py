@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not has_tracer(), reason="there is no strace tha
 
 
 def append(path: Path, ready: int, go: int) -> None:
-    """Append two rows, the second once that is asked for; by one thread, whose calls have the same numbers each time."""
+    """Append two rows, the second once that is asked for; by one thread, whose calls have the same numbers always."""
     let_others_trace()
     array = zardine.open_array(path, mode="r+")
     with zardine.config.set({"threads": 1}):
