@@ -81,9 +81,8 @@ fn held_already(document: &NewFile) -> io::Result<Option<Held>> {
 impl Held {
     fn replaced_by(self, new: Prepared<'_>) -> Option<Agreed> {
         let Held { document: old, writer } = self;
-        let new = new.place(Some(&old))?;
-        let status = new.metadata().ok()?;
-        let document = OldFile::locked_already(new, status.clone());
+        let document = new.replace(&old)?;
+        let status = document.status().clone();
         let old = writer.is_some().then(|| old.release());
         Some(Agreed { status, old, held: Held { document, writer } })
     }

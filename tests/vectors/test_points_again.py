@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -278,6 +279,33 @@ def test_points_that_cannot_be_stored_are_refused_as_before(tmp_path: Path) -> N
         with pytest.raises(DataError):
             append(path, more, given)
     assert files(path) == before
+
+
+@pytest.mark.parametrize("number", [points_again._TOKEN, points_again._COUNT])
+def test_an_attribute_whose_name_is_a_number_that_stands_for_others(
+    tmp_path: Path, told: list[bool], number: int
+) -> None:
+    name = f"of {number}"
+    path = write(tmp_path / "a", vertex_attributes={name: np.arange(900)})
+    for _ in range(3):
+        append(path, ONE, {name: np.arange(50)})
+    assert told == [False, *[number == points_again._COUNT] * 2]  # a log tells names and tokens
+    assert len(vectors.read_points(path).positions) == 1050
+    assert vectors.validate(path).ok
+
+
+def test_points_too_far_away_within_bounds_of_others_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a", chunk_shape=1e-4, vertex_attributes=None, dtype="f8", bounds=([0, 0], [100, 100]))
+    document = Path(path, "zarr.json")
+    told = json.loads(document.read_text())
+    told["attributes"]["zarr_vectors"]["bounds"] = [[0, 0], [1e308, 1e308]]
+    document.write_text(json.dumps(told))
+    append(path, P[:1], {})
+    assert points_again.add_again(path, P[:1], None)
+    for far in (1e40, 1e308):
+        with pytest.raises(DataError, match="away from the origin"):
+            append(path, [[1.0, far]], {})
+    assert len(vectors.read_points(path).positions) == 902
 
 
 def test_a_name_of_a_path_that_means_another_place_now(
