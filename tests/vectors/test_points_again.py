@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -188,6 +189,15 @@ def test_what_is_known_goes_on(tmp_path: Path, told: list[bool]) -> None:
     assert level.is_unchanged()
     assert level.group is not None
     assert dict(level.group.attributes) == dict(zardine.open_group(path, path="0").attrs)
+
+
+def test_a_path_that_is_no_text(tmp_path: Path, told: list[bool]) -> None:
+    path = Path(write(tmp_path / "a"))
+    for each in (path, path, str(path), path, f"{path}/"):
+        append(each)
+    assert told == [False, True, True, True, True]
+    assert not points_again.add_again(os.fsencode(path), MORE, GIVEN)
+    assert len(vectors.read_points(path).positions) == 900 + 5 * 50
 
 
 def test_a_place_in_a_store(tmp_path: Path, told: list[bool]) -> None:

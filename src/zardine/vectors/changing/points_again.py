@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from math import floor, isfinite, prod
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -91,6 +92,8 @@ def add_again(path: Any, positions: Any, attributes: Any) -> bool:
 def _known_at(path: Any) -> Kept | None:
     if type(path) is StorePath:
         return known_of(path.store, path.path)
+    if isinstance(path, PurePath):
+        path = str(path)
     if type(path) is not str:
         return None
     place = _places.get(path)
