@@ -165,6 +165,16 @@ def test_a_store_that_took_the_place_of_another_gets_the_points(tmp_path: Path, 
     assert len(vectors.read_points(path).positions) == 950
 
 
+def test_folders_that_are_gone_are_not_made(tmp_path: Path) -> None:
+    path = write(tmp_path / "a")
+    append(path)
+    append(path)
+    shutil.rmtree(Path(path, "0"))
+    before = Path(path).stat().st_mtime_ns
+    assert not points_again.add_again(path, MORE, GIVEN)
+    assert Path(path).stat().st_mtime_ns == before
+
+
 def test_changes_in_steps_and_by_one_call_take_turns(tmp_path: Path, told: list[bool]) -> None:
     path = write(tmp_path / "a")
     for _ in range(3):
