@@ -84,7 +84,7 @@ impl Held {
     fn replaced_by(self, new: Option<Prepared<'_>>) -> Result<Agreed, Held> {
         let Held { document: old, writer } = self;
         let placed = old.and_then(|old| {
-            let document = OldFile::after(&old, new?.place(Some(&old))?);
+            let document = new?.replace(&old)?;
             Some((old, document))
         });
         let Some((old, document)) = placed else { return Err(Held { document: None, writer }) };

@@ -64,7 +64,7 @@ impl GrowingCells {
         let arrays = self.sizes.len() + 1;
         let table = self.table(new, arrays)?;
         let replaces = [Replaces::Version(new.version.into())];
-        let Ok(Some(files)) = NewFiles::open(&self.base, new.keys, &replaces, names) else { return Ok(None) };
+        let Ok(Some(files)) = NewFiles::open_there(&self.base, new.keys, &replaces, names) else { return Ok(None) };
         let [document, _, shards @ ..] = files.files() else { return Err("a document and a log are needed".into()) };
         let Ok(Some(Some(before))) = document.before(false) else { return Ok(None) };
         if !self.is_as_known() {
@@ -270,6 +270,22 @@ mod tests {
         fs::write(&known, b"other").unwrap();
         nothing(&version(&document));
         assert!(!path.join("log").exists() && fs::read_dir(&path).unwrap().count() == 5);
+        let elsewhere = NewRows {
+            keys: &["0/document", "0/log", "0/values", "0/counts"].map(|key| key.as_bytes().to_vec()),
+            bounds: &[0, 1],
+            rows: &[1],
+            edges: &[(0, 1)],
+            places: b"place",
+            columns: &[SharedBytes::of(b"new")],
+            head: b"head",
+            agreed: b"agreed",
+            settled: b"settled",
+            version: &now,
+        };
+        let modified = || fs::metadata(&path).unwrap().modified().unwrap();
+        let before = modified();
+        assert!(growing.add(&elsewhere, &names()).unwrap().is_none());
+        assert_eq!(modified(), before); // no directory was made meanwhile
         fs::remove_dir_all(&path).unwrap();
     }
 

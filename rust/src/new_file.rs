@@ -93,13 +93,6 @@ impl OldFile {
         drop(self.file.take());
     }
 
-    /// The locked file that has taken the place of the `old` one. Where the system does not say what it is, it is said to be
-    /// what that was: then nobody takes it for known, nor what was done for not done.
-    pub fn after(old: &OldFile, file: File) -> OldFile {
-        let status = file.metadata().unwrap_or_else(|_| old.status.clone());
-        OldFile { file: Some(file), status }
-    }
-
     /// What the system said of the file.
     pub fn status(&self) -> &Metadata {
         &self.status
@@ -179,7 +172,7 @@ impl NewFile {
 
     /// Make the file of `content` in the place of the `old` one; it is locked, and to be replaced in its turn.
     pub fn replace_held(&self, old: &OldFile, content: &[u8]) -> Option<OldFile> {
-        Some(OldFile::after(old, self.prepare(content)?.place(Some(old))?))
+        self.prepare(content)?.replace(old)
     }
 
     /// As `put`, of a file that is never edited, which stays open.
@@ -419,6 +412,15 @@ impl Prepared<'_> {
             Some(old) => self.new.take_place_of(file, old),
         };
         if placed.unwrap_or(false) { self.file.take() } else { None }
+    }
+
+    /// Let the file, which is locked, take the place of the `old` one; it is to be replaced in its turn. Where the system
+    /// does not say what it is like then, that is of the time before: who looks finds another version, and asks anew.
+    pub fn replace(self, old: &OldFile) -> Option<OldFile> {
+        let before = self.file.as_ref()?.metadata().ok()?;
+        let file = self.place(Some(old))?;
+        let status = file.metadata().unwrap_or(before); // it has taken the place, and nobody may be told that it has not
+        Some(OldFile { file: Some(file), status })
     }
 }
 

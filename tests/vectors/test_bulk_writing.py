@@ -18,6 +18,7 @@ from zardine.errors import StoreError
 from zardine.kernel import KERNEL
 from zardine.storage import LocalStore, MemoryStore, StorePath
 from zardine.stores.local import many_files
+from zardine.vectors.content import plan
 
 pytest.importorskip("zardine._kernel")
 
@@ -126,3 +127,18 @@ def test_what_objects_are_made_of_is_sorted_by_places(rank: int, period: int, tm
     assert (path / "0" / "object_index/object_ids/c/0").stat().st_size < 600
     read = vectors.read_polylines(str(path), object_ids=[7, 299])
     np.testing.assert_array_equal(read.positions, np.concatenate([lines[7], lines[299]]))
+
+
+def test_objects_of_more_bytes_than_blosc_takes_are_compressed_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = np.split(WALK, np.arange(20, 6000, 20))
+    for name, most in (("at most", 10_000), ("more", 1_000)):
+        monkeypatch.setattr(plan, "_MOST_IN_STEP", most)
+        path = tmp_path / f"{name}.zv"
+        vectors.write_polylines(str(path), lines[:50], chunk_shape=30)
+        codecs = zardine.open_array(path / "0/object_index/manifests").metadata.codecs
+        assert [each.name for each in codecs][1] == {"at most": "blosc", "more": "zstd"}[name]
+        vectors.append_polylines(str(path), lines[50:60])
+        read = vectors.read_polylines(str(path), object_ids=[7, 55])
+        np.testing.assert_array_equal(read.positions, np.concatenate([lines[7], lines[55]]))

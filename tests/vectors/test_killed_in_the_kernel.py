@@ -79,7 +79,7 @@ CHANGING = (
     *("mkdirat", "renameat", "renameat2", "linkat", "unlinkat"),
 )
 """At these it is killed, and the system refuses them; in a soak run it is killed at all others, too."""
-LOOKING = ("fstat", "newfstatat", "faccessat", "faccessat2", "pread64", "preadv", "read", "openat2", "lseek")
+LOOKING = ("fstat", "newfstatat", "statx", "faccessat", "faccessat2", "pread64", "preadv", "read", "openat2", "lseek")
 """Refused in a soak run, too."""
 ERRORS = ("ENOSPC", "EIO")
 STEP = 1 if SOAK else 83
@@ -232,3 +232,18 @@ def test_refused_at_every_system_call(name: str, tmp_path: Path) -> None:
             raise AssertionError(f"{point}, {code}, {status}: {error}") from error
     print(f"{name}: done {outcomes[0]}, refused {outcomes[1]}")
     assert outcomes[1] or change.first is not None  # what is refused to one call is done in steps
+
+
+def test_what_counts_is_not_told_to_have_failed(tmp_path: Path) -> None:
+    """Nobody does again what the system does not tell of: a document takes its place, and cannot be looked at then."""
+    change, target = CHANGES["more again"], tmp_path / "target"
+    start, states, points = prepared(change, tmp_path)
+    looks = [point for point in points if point.name == "statx"]
+    outcomes = Counter[int]()
+    for number, point in enumerate(looks):
+        renew(start, target)
+        status = run(change, target, ["-e", "trace=statx", "-e", f"inject=statx:error=EIO:when={point.at + 1}"])
+        assert status in (0, 1), point
+        assert judge(change, target, states, number) or status, point
+        outcomes[status] += 1
+    assert outcomes[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +165,16 @@ def test_a_store_that_took_the_place_of_another_gets_the_points(tmp_path: Path, 
     assert len(vectors.read_points(path).positions) == 950
 
 
+def test_folders_that_are_gone_are_not_made(tmp_path: Path) -> None:
+    path = write(tmp_path / "a")
+    append(path)
+    append(path)
+    shutil.rmtree(Path(path, "0"))
+    before = Path(path).stat().st_mtime_ns
+    assert not points_again.add_again(path, MORE, GIVEN)
+    assert Path(path).stat().st_mtime_ns == before
+
+
 def test_changes_in_steps_and_by_one_call_take_turns(tmp_path: Path, told: list[bool]) -> None:
     path = write(tmp_path / "a")
     for _ in range(3):
@@ -187,6 +199,15 @@ def test_what_is_known_goes_on(tmp_path: Path, told: list[bool]) -> None:
     assert level.is_unchanged()
     assert level.group is not None
     assert dict(level.group.attributes) == dict(zardine.open_group(path, path="0").attrs)
+
+
+def test_a_path_that_is_no_text(tmp_path: Path, told: list[bool]) -> None:
+    path = Path(write(tmp_path / "a"))
+    for each in (path, path, str(path), path, f"{path}/"):
+        append(each)
+    assert told == [False, True, True, True, True]
+    assert not points_again.add_again(os.fsencode(path), MORE, GIVEN)
+    assert len(vectors.read_points(path).positions) == 900 + 5 * 50
 
 
 def test_a_place_in_a_store(tmp_path: Path, told: list[bool]) -> None:
@@ -278,6 +299,33 @@ def test_points_that_cannot_be_stored_are_refused_as_before(tmp_path: Path) -> N
         with pytest.raises(DataError):
             append(path, more, given)
     assert files(path) == before
+
+
+@pytest.mark.parametrize("number", [points_again._TOKEN, points_again._COUNT])
+def test_an_attribute_whose_name_is_a_number_that_stands_for_others(
+    tmp_path: Path, told: list[bool], number: int
+) -> None:
+    name = f"of {number}"
+    path = write(tmp_path / "a", vertex_attributes={name: np.arange(900)})
+    for _ in range(3):
+        append(path, ONE, {name: np.arange(50)})
+    assert told == [False, *[number == points_again._COUNT] * 2]  # a log tells names and tokens
+    assert len(vectors.read_points(path).positions) == 1050
+    assert vectors.validate(path).ok
+
+
+def test_points_too_far_away_within_bounds_of_others_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a", chunk_shape=1e-4, vertex_attributes=None, dtype="f8", bounds=([0, 0], [100, 100]))
+    document = Path(path, "zarr.json")
+    told = json.loads(document.read_text())
+    told["attributes"]["zarr_vectors"]["bounds"] = [[0, 0], [1e308, 1e308]]
+    document.write_text(json.dumps(told))
+    append(path, P[:1], {})
+    assert points_again.add_again(path, P[:1], None)
+    for far in (1e40, 1e308):
+        with pytest.raises(DataError, match="away from the origin"):
+            append(path, [[1.0, far]], {})
+    assert len(vectors.read_points(path).positions) == 902
 
 
 def test_a_name_of_a_path_that_means_another_place_now(

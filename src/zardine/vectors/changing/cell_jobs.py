@@ -469,7 +469,9 @@ class CellsWork(Work):
             is_text = joined.dtype.kind in "TO"
             columns[name] = column_of(name, joined, len(joined), "objects") if is_text else Column(joined)
         layout = self._new.grid.layout
-        return list(plan_objects(ids, columns, manifests, manifests.present, self._rank, layout, sole=True))
+        return list(
+            plan_objects(ids, columns, manifests, manifests.nbytes, manifests.present, self._rank, layout, sole=True)
+        )
 
     @cached_property
     def _object_columns(self) -> Columns:
@@ -608,6 +610,8 @@ class _Manifests(Sequence[bytes]):
         self._blobs, self._order, self._starts = blobs, order, starts
         self.present = present
         """How many are not empty."""
+        self.nbytes = blobs.nbytes
+        """Bytes of all, at most."""
 
     def __len__(self) -> int:
         return len(self._starts) - 1

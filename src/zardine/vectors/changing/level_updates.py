@@ -45,7 +45,7 @@ from zardine.vectors.content.plan import (
     plan_links,
     plan_objects,
 )
-from zardine.vectors.format.manifests import encode_manifests
+from zardine.vectors.format.manifests import encode_manifests, manifest_pieces
 from zardine.vectors.format.ragged import find_rows, ranges, row_numbers, starts_of, take_rows, unique_rows
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_objects import (
@@ -210,11 +210,12 @@ class _Update:
         if not goes_on or names != coarse.names("object_attributes"):
             after = paths.all(*paths.changed())
             starts, chunks, fragments = after.starts, after.chunks, after.fragments
-            blobs = encode_manifests(starts, chunks, fragments)
+            blobs = manifest_pieces(starts, chunks, fragments)
+            size = int(blobs.lengths.sum())
             present = int((np.diff(starts) > 0).sum())
             layout = _cells(coarse, "vertices").layout
             columns = load_object_tables(fine, new)
-            patch.nodes += plan_objects(new.ids, columns, blobs, present, coarse.rank, layout, sole=False)
+            patch.nodes += plan_objects(new.ids, columns, blobs, size, present, coarse.rank, layout, sole=False)
             self._put_groups(patch)
             return after
         rows, starts, chunks, fragments = paths.changed()

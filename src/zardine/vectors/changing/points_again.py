@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from math import floor, isfinite, prod
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -43,7 +44,7 @@ from zardine.vectors.content.changes import plain_points
 from zardine.vectors.content.columns import Column, columns_of, native
 from zardine.vectors.format.change_log import head_text, with_length
 from zardine.vectors.format.fragment_index import around_count
-from zardine.vectors.format.grids import bins_per_chunk
+from zardine.vectors.format.grids import MOST_COORDINATE, bins_per_chunk
 from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading_objects import known_ids
 from zardine.vectors.storing.held_cells import AlikeShards
@@ -91,6 +92,8 @@ def add_again(path: Any, positions: Any, attributes: Any) -> bool:
 def _known_at(path: Any) -> Kept | None:
     if type(path) is StorePath:
         return known_of(path.store, path.path)
+    if isinstance(path, PurePath):
+        path = str(path)
     if type(path) is not str:
         return None
     place = _places.get(path)
@@ -174,8 +177,11 @@ class PointsAgain:
         if store._place_to_change(keys) != self.place:
             return False
         vertices, revision, version = state[0] + count, state[1] + 1, state[2]
+        head = self._head(len(rows), revision)
+        if head is None:
+            return False
         numbers = {b"count": vertices, b"revision": revision, b"token": revision}
-        contents = self._head(len(rows), revision), self.agreed % numbers, self.settled % numbers
+        contents = head, self.agreed % numbers, self.settled % numbers
         number = int.from_bytes(os.urandom(8))
         done = self.growing.add_rows(keys, (bounds, rows), edges, places, columns, contents, version, number)
         if done is None:
@@ -220,17 +226,18 @@ class PointsAgain:
         return columns
 
     def _one_chunk(self, positions: npt.NDArray[Any]) -> tuple[int, ...] | None:
-        """The chunk that all positions are in; ``()``: in several; ``None``: they are not within the bounds."""
+        """The chunk that all positions are in; ``()``: in several; ``None``: one is out of bounds, or in no chunk."""
         assert KERNEL is not None
         found = KERNEL.find_extent(positions.reshape(-1).view(np.uint8), positions.itemsize == 8, positions.shape[1], 1)
         if found is None:
             return None
         first, is_one = [], True
         for low, high, least, most, size in zip(*found, *self.level.owner.root.bounds, self.chunk_shape, strict=True):
-            if not (least <= low and high <= most):
+            start, end = low / size, high / size
+            if not (least <= low and high <= most and start >= -MOST_COORDINATE and end <= MOST_COORDINATE):
                 return None
-            number = floor(low / size)
-            is_one = is_one and floor(high / size) == number
+            number = floor(start)
+            is_one = is_one and floor(end) == number
             first.append(number)
         return tuple(first) if is_one else ()
 
@@ -271,15 +278,14 @@ class PointsAgain:
         placed = [content.positions, *(content.vertex_attributes[name].values for name in self.arrays.names)]
         return [np.ascontiguousarray(each) for each in placed], where, edges
 
-    def _head(self, cells: int, revision: int) -> bytes:
-        """What the log begins with."""
+    def _head(self, cells: int, revision: int) -> bytes | None:
+        """What the log begins with; ``None`` where an attribute has a name that room for numbers is not made in."""
         form = self.heads.get(cells)
         if form is None:
             shapes = [[path, cells, self.level.rank] for path in self.arrays.paths]
-            text = head_text(new_token(self.alike.store, _TOKEN), {}, shapes, [])
-            made = _form(text, _TOKEN)
-            assert made is not None  # names of attributes are shorter
-            form = made
+            form = _form(head_text(new_token(self.alike.store, _TOKEN), {}, shapes, []), _TOKEN)
+            if form is None:
+                return None
             if len(self.heads) >= _MOST_CELLS:
                 self.heads.clear()
             self.heads[cells] = form

@@ -43,6 +43,9 @@ _FEW_ROWS = 1024
 
 _MOST_OBJECTS = 2**26
 
+_MOST_IN_STEP = 2**30
+"""Bytes of a table that are sorted by their places: blosc takes no chunk of 2 GiB, and tables grow."""
+
 NO_MEMBERS = b"\0"
 """Stands in the list of groups for a group that is not stored: no list of ids, of 8 bytes each, is like it."""
 
@@ -268,15 +271,24 @@ def _plan_objects(content: Content, layout: Layout) -> Iterator[Node]:
     blobs = manifest_pieces(objects.starts, chunks, local)
     present = int((np.diff(objects.starts) > 0).sum())
     sole = np.bincount(objects.fragments, minlength=1).max() <= 1
-    yield from plan_objects(objects.ids, objects.attributes, blobs, present, rank, layout, sole=bool(sole))
+    size = int(blobs.lengths.sum())
+    yield from plan_objects(objects.ids, objects.attributes, blobs, size, present, rank, layout, sole=bool(sole))
 
 
 def plan_objects(
-    given: Ints, columns: Columns, manifests: Sequence[bytes], present: int, rank: int, layout: Layout, *, sole: bool
+    given: Ints,
+    columns: Columns,
+    manifests: Sequence[bytes],
+    size: int,
+    present: int,
+    rank: int,
+    layout: Layout,
+    *,
+    sole: bool,
 ) -> Iterator[Node]:
     """The tables of objects with the ids ``given``; ``present`` of the ``manifests`` are not empty.
 
-    ``sole``: whether no fragment is part of two objects.
+    ``size``: bytes of the manifests. ``sole``: whether no fragment is part of two objects.
     """
     count = len(given)
     if count > _MOST_OBJECTS:
@@ -291,7 +303,8 @@ def plan_objects(
     }
     if sole:
         about[SOLE] = [count, present]
-    yield Node("object_index/manifests", _blob_table(count, layout, period=block_size(rank)), rows=manifests)
+    period = block_size(rank) if size <= _MOST_IN_STEP else None
+    yield Node("object_index/manifests", _blob_table(count, layout, period=period), rows=manifests)
     ids = given.astype(np.int64)
     no_id = 0 if (ids == NO_ID).any() else NO_ID
     metadata = table_metadata(

@@ -96,7 +96,12 @@ def lines_in_parts(
         nodes.add(plan_level(content, grid, always_links=False))
         step((block + 1) / blocks.count)
     present = int((lengths > 0).sum())
-    return [*nodes.nodes(), *plan_objects(ids, columns, walk.manifests, present, vertices.rank, grid.layout, sole=True)]
+    return [
+        *nodes.nodes(),
+        *plan_objects(
+            ids, columns, walk.manifests, walk.manifests.nbytes, present, vertices.rank, grid.layout, sole=True
+        ),
+    ]
 
 
 def trees_in_parts(
@@ -137,7 +142,10 @@ def trees_in_parts(
         nodes.add(plan_level(content, grid, always_links=False))
         step((block + 1) / blocks.count)
     present = int((lengths > 0).sum())
-    return [*nodes.nodes(), *plan_objects(ids, columns, walk.manifests, present, plain.rank, grid.layout, sole=True)]
+    return [
+        *nodes.nodes(),
+        *plan_objects(ids, columns, walk.manifests, walk.manifests.nbytes, present, plain.rank, grid.layout, sole=True),
+    ]
 
 
 def linked_in_parts(
@@ -190,7 +198,10 @@ def linked_in_parts(
         some = fragments[edges[0] : edges[-1]]
         manifests.extend(encode_manifests(edges - edges[0], blocks.keys[some[:, 1]], some[:, 2]))
     present = int((np.diff(starts) > 0).sum())
-    return [*nodes.nodes(), *plan_objects(ids, columns, manifests, present, plain.rank, grid.layout, sole=True)]
+    return [
+        *nodes.nodes(),
+        *plan_objects(ids, columns, manifests, manifests.nbytes, present, plain.rank, grid.layout, sole=True),
+    ]
 
 
 def _fragments_of_block(content: Content, objects: Ints, first_cell: int) -> Ints:

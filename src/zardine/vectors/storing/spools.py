@@ -70,6 +70,11 @@ class SpooledBlobs(Sequence[bytes]):
         self._spool = spool
         self._places, self._lengths = array("q"), array("q")
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of them."""
+        return sum(self._lengths)
+
     def extend(self, blobs: Sequence[BytesLike]) -> None:
         """Put more behind those that are there."""
         at = self._spool.put(b"".join(blobs))
