@@ -18,7 +18,7 @@ from zardine.errors import SelectionError
 from zardine.storage import MemoryStore
 
 FOUND = [77, 102, 111]
-"""Seeds that have once found something: links in a new direction off the grid of a level that grew; more are below 60."""
+"""Seeds that have once found something: links in a new direction, off the grid of a level that grew."""
 
 State = dict[int, tuple[int, int]]
 """Of each object, by its number, the value of its vertices, and in which of its places it is."""
