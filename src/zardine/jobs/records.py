@@ -156,8 +156,10 @@ class Records:
         Then what workers wrote who saw that of the plan just before; who comes later takes away what he wrote.
         """
         store = self.home.store
-        store.erase_values([key for key in store.list_prefix(self.prefix) if key != self.key])
-        store.erase(self.key)
+        keys = list(store.list_prefix(self.prefix))
+        store.erase_values([key for key in keys if key != self.key])
+        if self.key in keys:
+            store.erase(self.key)
         store.erase_prefix(self.prefix)
 
 
