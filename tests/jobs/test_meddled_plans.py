@@ -16,7 +16,7 @@ from meddling import TWO, Stage, let_play
 from zardine.errors import ArrayNotFoundError, NodeExistsError, PlanError
 from zardine.storage import MemoryStore
 
-FOUND = [93, 117, 156, 225, 302, 333]
+FOUND = [93, 117, 156, 187, 225, 302, 333]
 """Seeds that have once found something: an empty array at the end; a worker that ended with a fault of ours."""
 
 

@@ -273,8 +273,8 @@ class Plan:
             if self.work.is_finished(self.id):  # by another, just now
                 return
             raise
-        if self._records.begin() and self.work.is_finished(self.id):  # just before, so that nobody needs the records
-            self._records.erase()
+        if self._records.begin() and self.work.is_finished(self.id):  # by another, just before
+            self._clean_up()
 
     def run(
         self,
