@@ -16,7 +16,7 @@ from meddling import TWO, Stage, let_play
 from zardine.errors import ArrayNotFoundError, NodeExistsError, PlanError
 from zardine.storage import MemoryStore
 
-FOUND = [93, 117, 156, 225, 302, 333]
+FOUND = [93, 117, 156, 187, 225, 302, 333]
 """Seeds that have once found something: an empty array at the end; a worker that ended with a fault of ours."""
 
 
@@ -65,6 +65,52 @@ def test_workers_that_come_and_go(monkeypatch: pytest.MonkeyPatch, seed: int) ->
         made = zardine.open_array(inner, path="out")
     np.testing.assert_array_equal(made[...], values)
     assert zardine.verify(inner).faults == ()
+
+
+FOUND_IN_PLACE = [91, 130, 289, 372, 430, 506]
+"""Seeds that have once found something: who came when another had finished began anew, and ended with a fault of ours;
+a plan and the function waited for each other's locks; records that stayed."""
+
+
+@pytest.mark.parametrize("seed", [*range(3000 if SOAK else 60), *FOUND_IN_PLACE])
+def test_workers_that_reshard_in_place(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    chosen = random.Random(seed)
+    inner = MemoryStore()
+    how, new = ({"shards": None, **each} for each in chosen.sample(TWO, 2))
+    source = zardine.create_array(inner, name="src", shape=(40, 20), dtype="i4", **how)
+    source[...] = values = np.arange(800, dtype="i4").reshape(40, 20) + 1
+    stage = Stage(seed, inner, kills=chosen.choice([0, 0, 1, 3, 6]))
+    let_play(monkeypatch, stage)
+    plan = zardine.plan_reshard(stage.store(kills=True), path="src", **new)
+
+    def worker(does: Callable[[], object]) -> Callable[[], object]:
+        def run() -> None:
+            with suppress(PlanError, NodeExistsError):  # another one has cancelled it, or does the same
+                does()
+
+        return stage.until_done(run)
+
+    def a_part() -> None:
+        for number in range(len(plan.work.stages)):
+            plan.run_part(stage=number + 1, part=(chosen.randint(1, 2), 2))
+
+    def function() -> None:
+        zardine.reshard(stage.store(kills=True), path="src", **new)
+
+    does = [plan.run, lambda: plan.run(finish=False), a_part, function]
+    cancels = [worker(plan.cancel)] if chosen.random() < 0.5 else []
+    stage.run(worker(plan.run), *(worker(chosen.choice(does)) for _ in range(chosen.randint(1, 3))), *cancels)
+    array = zardine.open_array(inner, path="src")
+    np.testing.assert_array_equal(array[...], values)
+    faults = zardine.verify(inner).faults
+    assert {each.kind for each in faults} <= ({"unnamed"} if cancels else set())  # of jobs that were not ended before
+    if not cancels:
+        plan.run()
+        array = zardine.open_array(inner, path="src")
+        assert (array.chunks, array.shards) == (new["chunks"], new["shards"])
+        np.testing.assert_array_equal(array[...], values)
+        left = [key for key in inner.list_prefix("") if "__zardine" in key]
+        assert not left, left
 
 
 def test_a_kill_as_a_round_begins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import zarr
 import zardine
 from crash.torn import put_state, torn
 from tools.test_repair import VALUES, make, read_by_others
-from zardine.errors import ArrayChangedError, CorruptionError, NodeExistsError, UnsupportedError
+from zardine.errors import ArrayChangedError, CorruptionError, JobsFailedError, NodeExistsError, UnsupportedError
 
 SHAPES = [((20, 20), None), ((4, 5), None), (None, None), ((20, 20), (5, 4)), (None, (7, 9)), ("auto", None)]
 
@@ -244,6 +244,33 @@ def test_interrupted_at_every_write(request_: dict[str, Any]) -> None:
         np.testing.assert_array_equal(zardine.open_array(inner)[...], VALUES)
         assert zardine.verify(inner).faults == zardine.verify(inner).notes == ()
     assert points > 10
+
+
+@pytest.mark.parametrize("target", [None, "out"])
+def test_a_plan_that_is_interrupted_at_every_write(target: str | None) -> None:
+    """The same plan finishes, and leaves nothing that only it would know."""
+    points = 0
+    for number in range(200):
+        inner = zardine.storage.MemoryStore()
+        zardine.create_array(inner, name="src", data=VALUES, chunks=(10, 10))
+        store = Failing(inner)
+        there = {} if target is None else {"target": store, "target_path": target}
+        plan = zardine.plan_reshard(store, path="src", shards=(20, 10), grace=0, **there)
+        store.left = number
+        try:
+            plan.run()
+            break
+        except (InterruptedHereError, JobsFailedError):
+            points += 1
+        store.left = 10**9
+        if target is not None and number % 3 == 0:  # in place others may be kept away
+            zardine.open_array(inner, path="src", mode="r+").append(VALUES[:1])
+        assert plan.run()
+        array = zardine.open_array(inner, path=target or "src")
+        assert array.shards == (20, 10)
+        np.testing.assert_array_equal(array[: len(VALUES)], VALUES)
+        assert not [key for key in inner.list_prefix("") if "__zardine" in key]
+    assert points >= 8
 
 
 def test_a_resumed_run_does_not_begin_anew(tmp_path: Path) -> None:

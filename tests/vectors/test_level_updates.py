@@ -431,3 +431,22 @@ def test_objects_whose_paths_are_as_before_are_not_stored_again(monkeypatch: pyt
     assert vectors.build_pyramid(store) == [1, 2]
     assert stored == {"object_index/manifests": [2, 2], "object_index/object_ids": [2, 2]}
     check_same(store)
+
+
+@pytest.mark.parametrize("shards", [None, 2])
+@pytest.mark.parametrize("kind", ["points", "lines"])
+def test_a_grid_that_grows_together_with_links_in_a_new_direction(kind: str, shards: int | None) -> None:
+    """The array of links, which is new, has the grid that the level gets by the same change."""
+    store = MemoryStore()
+    near, far = np.array([[5.0, 5], [7, 7]]), np.array([[45.0, 15], [46, 16]])
+    if kind == "points":
+        vectors.write_points(store, near, chunk_shape=10, shard_shape=shards)
+        vectors.build_pyramid(store, factors=[(2, 1)])
+        vectors.append_points(store, far)
+    else:
+        vectors.write_polylines(store, [near], chunk_shape=10, shard_shape=shards)
+        vectors.build_pyramid(store, factors=[(2, 1)])
+        vectors.append_polylines(store, [far])
+    assert vectors.build_pyramid(store) == [1]
+    assert vectors.describe_store(store)["levels"][1]["vertex_count"] == len(vectors.read_points(store, level=1))
+    check_same(store)

@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -272,7 +273,8 @@ class Plan:
             if self.work.is_finished(self.id):  # by another, just now
                 return
             raise
-        self._records.begin()
+        if self._records.begin() and self.work.is_finished(self.id):  # by another, just before
+            self._clean_up()
 
     def run(
         self,
@@ -392,8 +394,10 @@ class Plan:
             self.work.cancel(self.id)
             self._records.erase()
 
-    def _lock(self) -> Any:
-        return self.work.home.store.lock(self._records.key)
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        with self.work.lock(), self.work.home.store.lock(self._records.key):
+            yield
 
     def _look(self, *, details: bool = False) -> Done | None:
         return self._records.look(details=details)
@@ -458,8 +462,14 @@ class Plan:
         """Do what is left of finishing, where that was cut off once the result counted."""
         with self._lock():
             done, result = self._look(details=True), None
-            if done is not None:
-                result = self.work.finish(self.id, done)
+            if done is None:
+                self.work.clean(self.id)
+                self._records.erase()  # of a worker that was killed as it wrote one too late
+            else:
+                try:
+                    result = self.work.finish(self.id, done)
+                except OvertakenError as error:
+                    raise PlanError(f"the plan was finished, and then {error}: cancel it, and make it again") from error
                 self._records.erase()
         return replace(self.status(), result=result)
 
@@ -481,6 +491,8 @@ class Plan:
                 raise PlanError("the plan cannot be finished: it is not begun, or was cancelled; run its jobs before")
             for number, stage in enumerate(self.work.stages):
                 missing = done.of(number).missing(len(stage))
+                if missing and self.work.is_finished(self.id):  # by another, just now
+                    return self._clean_up()
                 if missing:
                     raise PlanError(
                         f"the plan cannot be finished: of stage {number + 1} ({stage.name!r}) {len(missing)} of "

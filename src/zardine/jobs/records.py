@@ -71,20 +71,19 @@ class Records:
         """The key that is there while the plan is under way."""
         return f"{self.prefix}plan.json"
 
-    def begin(self) -> str:
-        """Say that the plan is under way, if that is not said already; gives the token."""
+    def begin(self) -> bool:
+        """Say that the plan is under way, if that is not said already; gives whether it was not."""
         token = secrets.token_hex(8)
         try:
             self.home.store.set(self.key, json.dumps({"token": token, "round": 0}).encode(), condition=Condition(None))
         except ConditionFailedError:
-            found = self.token()
-            if found is None:
+            if self.token() is None:
                 raise PlanError(
                     f"the plan for {self.home} was finished or cancelled just now; where cancelling was cut off, "
                     "cancel it again"
                 ) from None
-            return found
-        return token
+            return False
+        return True
 
     def cancel(self) -> None:
         """Say that the plan is being cancelled: nobody goes on with it, or begins it anew, until this is erased."""
@@ -157,8 +156,10 @@ class Records:
         Then what workers wrote who saw that of the plan just before; who comes later takes away what he wrote.
         """
         store = self.home.store
-        store.erase_values([key for key in store.list_prefix(self.prefix) if key != self.key])
-        store.erase(self.key)
+        keys = list(store.list_prefix(self.prefix))
+        store.erase_values([key for key in keys if key != self.key])
+        if self.key in keys:
+            store.erase(self.key)
         store.erase_prefix(self.prefix)
 
 

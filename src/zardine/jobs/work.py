@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -124,6 +125,13 @@ class Work(ABC):
         Gives what is to be said of it. Raises :class:`~zardine.jobs.job.OvertakenError` where something has changed
         since the last look: then all is looked at once more.
         """
+
+    def clean(self, plan: str) -> None:  # noqa: B027 - most works leave nothing then
+        """Remove what is left of a finished plan where that was cut off when its records were gone already."""
+
+    def lock(self) -> AbstractContextManager[object]:
+        """Return a lock of its own, for who finishes or cancels: it is taken before that of the records."""
+        return nullcontext()
 
     def result(self, plan: str) -> Any:
         """Return what a finished plan gives."""

@@ -129,10 +129,10 @@ class Elsewhere(Run):
         with self.lock():
             if load_journal(place, path) is None:
                 return ()
-            metadata = load_array(self.store, self.path)
-            if metadata.shape != rest.shape:
-                raise OvertakenError(f"{describe(self.store, self.path)} was resized meanwhile")
             if find_node(place, path) is None:
+                metadata = load_array(self.store, self.path)
+                if metadata.shape != rest.shape:
+                    raise OvertakenError(f"{describe(self.store, self.path)} was resized meanwhile")
                 self.drop_beyond(self.wanted(metadata))
                 create_node(place, path, self.wanted(metadata), overwrite=False)
             self.drop_traces()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from zardine.engine.freshness import generation_of
 from zardine.engine.layout import prepare_layout
-from zardine.errors import ArrayNotFoundError, MetadataError, PlanError
+from zardine.errors import ArrayNotFoundError, MetadataError, NodeExistsError, PlanError
 from zardine.hierarchy.find import find_node, load_array
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place, Places
@@ -65,6 +65,11 @@ class ReshardWork(CopyWork):
     kind: ClassVar[str] = "reshard"
 
     grace: float | None = None
+
+    _CHANGED: ClassVar[str] = (
+        "the plan was made for {} as it was: since then its chunks have been stored in another way; cancel this plan, "
+        "and make it again"
+    )
 
     @property
     def in_place(self) -> bool:
@@ -129,10 +134,7 @@ class ReshardWork(CopyWork):
         except (ArrayNotFoundError, MetadataError) as error:
             raise PlanError(f"the plan was made for {self.source}, which cannot be read any more: {error}") from None
         if not self._is_as_planned(now):
-            raise PlanError(
-                f"the plan was made for {self.source} as it was: since then its chunks have been stored in another "
-                "way; cancel this plan, and make it again"
-            )
+            raise PlanError(self._CHANGED.format(self.source))
 
     def _is_as_planned(self, now: ArrayMetadata) -> bool:
         is_same = is_same_storage(members(self.old), members(now), now.ndim)
@@ -148,8 +150,18 @@ class ReshardWork(CopyWork):
         while True:
             with suppress(BegunMeanwhileError), runner.lock():
                 journal = load_journal(self.target.store, self.target.path)
-                runner.begin(journal, load_array(self.source.store, self.source.path))
+                now = load_array(self.source.store, self.source.path)
+                if journal is None and self.in_place:
+                    self._refuse_changed(now)
+                runner.begin(journal, now)
                 return
+
+    def _refuse_changed(self, now: ArrayMetadata) -> None:
+        """Refuse to begin where another has finished the same since the last look, or has resharded in another way."""
+        if is_same_storage(members(now), members(self.new), now.ndim):
+            raise NodeExistsError(f"{self.target} was resharded just now, as planned: there is nothing left to do")
+        if not self._is_as_planned(now):
+            raise PlanError(self._CHANGED.format(self.source))
 
     def is_finished(self, plan: str) -> bool:
         store, path = self.target.store, self.target.path
@@ -185,10 +197,19 @@ class ReshardWork(CopyWork):
         self._runner().reopen()
 
     def finish(self, plan: str, done: Done) -> Resharding:
-        self.compare_sums(done.found)
+        if not self.is_finished(plan):
+            self.compare_sums(done.found)
         look = self._look
         late = self._runner().finish(look.rest, look.known)
         return Resharding(self._made_since(look.before, done) + look.rest.made, self.encoded, look.passes, late)
+
+    def clean(self, plan: str) -> None:
+        journal = load_journal(self.target.store, self.target.path)
+        if journal is not None and self._is_ours(journal):
+            self._runner().finish(self._look.rest, self._look.known)
+
+    def lock(self) -> AbstractContextManager[object]:
+        return self._runner().lock()  # in which zardine.reshard runs its plan
 
     def count_from(self, before: Done) -> None:
         """Count as made what was not done ``before``."""

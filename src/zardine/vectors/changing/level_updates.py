@@ -25,6 +25,7 @@ from zardine.vectors.changing.patching import (
     Patch,
     UnfitError,
     blobs_of,
+    grid_for_patch,
     object_index,
     put_cells,
     put_index,
@@ -134,7 +135,7 @@ class _Update:
         elif self._touched.tables:
             self._put_groups(patch)
         linked = self._linked and len(found.chunks) > 0
-        links = self._links(found) if linked else ([], [])
+        links = self._links(found, grid_for_patch(patch)) if linked else ([], [])
         if linked:
             put_links_between(patch, self._nesting, -1, found.chunks, links[1])
             self._unlink(found)
@@ -191,12 +192,12 @@ class _Update:
         if patch.cells:
             store_patch(patch, self._fine.document.attributes)
 
-    def _links(self, found: _Blocks) -> tuple[list[Node], list[Node]]:
-        """The links from the finer level to the coarser, and back."""
-        fine, coarse = _cells(self._fine, "vertices"), _cells(self._coarse, "vertices")
+    def _links(self, found: _Blocks, grid: Grid) -> tuple[list[Node], list[Node]]:
+        """The links from the finer level to the coarser, and back; ``grid``: of the coarser as it is to be."""
+        own = _grid(_cells(self._fine, "vertices"))
         return (
-            links_to_parents(found.fine, found.coarse, found.parent, self._nesting, _grid(fine), 1),
-            links_to_parents(found.fine, found.coarse, found.parent, self._nesting, _grid(coarse), -1),
+            links_to_parents(found.fine, found.coarse, found.parent, self._nesting, own, 1),
+            links_to_parents(found.fine, found.coarse, found.parent, self._nesting, grid, -1),
         )
 
     # objects

@@ -1,0 +1,195 @@
+"""Stores of vectors that several change at the same time, and are killed over: each sees its own changes, whole."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from effort import SOAK
+from meddling import Stage, let_play
+from zardine import vectors
+from zardine.errors import SelectionError
+from zardine.storage import MemoryStore
+
+FOUND = [77, 102, 111]
+"""Seeds that have once found something: links in a new direction, off the grid of a level that grew."""
+
+State = dict[int, tuple[int, int]]
+"""Of each object, by its number, the value of its vertices, and in which of its places it is."""
+
+
+class Geometry:
+    """Objects of one vertex, or of three, whose numbers say where they are."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.size = kind, 1 if kind == "points" else 3
+
+    def places(self, number: int, place: int = 0) -> npt.NDArray[np.float64]:
+        n = 3.0 * number + np.arange(self.size) + 7 * place
+        wide = 1 if number >= 9000 else 3  # so that the grid grows by what is appended
+        return np.stack([n * 37.3 % (wide * 97), n * 11.7 % (wide * 59)], axis=-1)
+
+    def given(self, numbers: list[int]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        of_vertices = np.repeat(np.asarray(numbers, np.int64), self.size)
+        values = {"vertex_attributes": {"n": of_vertices, "v": np.zeros(len(of_vertices), np.int64)}}
+        where = [self.places(each) for each in numbers]
+        if self.kind == "lines":
+            return (where,), {"object_ids": numbers, **values}
+        both = np.concatenate(where)
+        firsts = 3 * np.arange(len(numbers)).reshape(-1, 1)
+        edges = np.concatenate([firsts + np.array([0, 1]), firsts + np.array([1, 2])])
+        return (both, *([edges] if self.kind == "graph" else [])), {"object_ids": of_vertices, **values}
+
+    def write(self, store: Any, numbers: list[int], **how: Any) -> None:
+        write = {"points": vectors.write_points, "lines": vectors.write_polylines, "graph": vectors.write_graph}
+        positional, named = self.given(numbers)
+        write[self.kind](store, *positional, **named, dtype="f8", **how)  # type: ignore[operator]
+
+    def append(self, store: Any, numbers: list[int]) -> None:
+        append = {"points": vectors.append_points, "lines": vectors.append_polylines, "graph": vectors.append_graph}
+        positional, named = self.given(numbers)
+        append[self.kind](store, *positional, **named)  # type: ignore[operator]
+
+    def read(self, store: Any) -> State:
+        """Return what there is, if it fits together."""
+        if self.kind == "lines":
+            lines = vectors.read_polylines(store)
+            assert all(len(each) == self.size for each in lines.lines)
+            positions, attributes = np.concatenate([np.zeros((0, 2)), *lines.lines]), lines.attributes
+        elif self.kind == "graph":
+            graph = vectors.read_graph(store)
+            positions, attributes = graph.positions, graph.attributes
+            ends = attributes["n"][graph.edges]
+            assert (ends[:, 0] == ends[:, 1]).all()
+            assert (np.unique(ends[:, 0], return_counts=True)[1] == 2).all()
+            assert len(ends) * 3 == len(positions) * 2
+        else:
+            points = vectors.read_points(store)
+            positions, attributes = points.positions, points.attributes
+        found: State = {}
+        for number in np.unique(attributes["n"]).tolist():
+            mine = attributes["n"] == number
+            (value,) = np.unique(attributes["v"][mine])
+            places = [np.sort(self.places(number, each), axis=0) for each in (0, 1)]
+            here = [each.tolist() for each in places].index(np.sort(positions[mine], axis=0).tolist())
+            found[number] = int(value), here
+        return found
+
+
+class Worker:
+    """Changes objects whose numbers are its own, of which it knows all."""
+
+    def __init__(self, stage: Stage, chosen: random.Random, geometry: Geometry, number: int, first: list[int]) -> None:
+        self.stage, self.chosen, self.geometry, self.number = stage, random.Random(chosen.random()), geometry, number
+        self.state: State = dict.fromkeys(first, (0, 0))
+        self.history = [self.state]
+        self.times = chosen.randint(0, 4)
+        self.next = number * 1000 + 500
+
+    def run(self) -> None:
+        for _ in range(self.times):
+            new, change = self.chosen.choice([self.append, self.append, self.delete, self.give, self.move])()
+            self.history.append(new)
+            self.until_done(lambda change=change, new=new: self.made(change, new))  # type: ignore[misc]
+            self.state = new
+
+    def made(self, change: Callable[[Any], object], new: State) -> None:
+        store = self.stage.store(kills=True)
+        now = self.mine(self.geometry.read(store))
+        assert now in (self.state, new)  # where a change was killed
+        if now != new:
+            change(store)
+
+    def until_done(self, work: Callable[[], object]) -> None:
+        self.stage.until_done(work)()
+
+    def mine(self, state: State) -> State:
+        return {each: told for each, told in state.items() if each // 1000 == self.number}
+
+    def some(self) -> list[int]:
+        return self.chosen.sample(sorted(self.state), self.chosen.randint(min(1, len(self.state)), len(self.state)))
+
+    def append(self) -> tuple[State, Callable[[Any], object]]:
+        count = self.chosen.randint(1, 3)
+        self.next += count
+        numbers = list(range(self.next - count, self.next))
+        return {**self.state, **dict.fromkeys(numbers, (0, 0))}, lambda store: self.geometry.append(store, numbers)
+
+    def delete(self) -> tuple[State, Callable[[Any], object]]:
+        gone = self.some()
+        left = {each: told for each, told in self.state.items() if each not in gone}
+        return left, lambda store: vectors.delete(store, object_ids=gone) if gone else None
+
+    def give(self) -> tuple[State, Callable[[Any], object]]:
+        some, value = self.some(), self.chosen.randint(1, 9)
+        new = {each: (value, told[1]) if each in some else told for each, told in self.state.items()}
+        values = [value] * (len(some) * self.geometry.size)
+        return new, lambda store: vectors.set_attribute(store, "v", values, object_ids=some) if some else None
+
+    def move(self) -> tuple[State, Callable[[Any], object]]:
+        some = self.some()[:1]
+        new = {each: (told[0], 1 - told[1]) if each in some else told for each, told in self.state.items()}
+
+        def change(store: Any) -> None:
+            for each in some:
+                vectors.move_vertices(store, self.geometry.places(each, new[each][1]), object_ids=[each])
+
+        return new, change
+
+
+@pytest.mark.filterwarnings("ignore::zardine.errors.ZarrUserWarning")
+@pytest.mark.parametrize("seed", [*range(4000 if SOAK else 60), *FOUND])
+def test_a_store_that_several_change(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    chosen = random.Random(seed)
+    inner = MemoryStore()
+    geometry = Geometry(chosen.choice(["points", "lines", "graph"]))
+    how: dict[str, Any] = {"chunk_shape": chosen.choice([20, 50, 100]), "shard_shape": chosen.choice([None, 2, 4])}
+    first = list(range(9000, 9000 + chosen.randint(1, 5)))
+    geometry.write(inner, first, **how)
+    if chosen.random() < 0.5:
+        vectors.build_pyramid(inner, factors=[(2, 1)])
+    stage = Stage(seed, inner, kills=chosen.choice([0, 0, 1, 3, 6]))
+    let_play(monkeypatch, stage)
+    workers = [Worker(stage, chosen, geometry, number, first if number == 9 else []) for number in (1, 2, 9)]
+    shards = chosen.choice([2, 3])
+    tools: list[Callable[[Any], object]] = [
+        lambda store: vectors.shard_store(store, shards),
+        vectors.unshard_store,
+        lambda store: vectors.build_pyramid(store, factors=[(2, 1)]),
+        lambda store: vectors.build_pyramid(store, factors=[(2, 1)]),
+        vectors.validate,
+        vectors.repair,
+    ]
+
+    def maintenance() -> None:
+        for _ in range(chosen.randint(0, 4)):
+            tool = chosen.choice(tools)
+            stage.until_done(lambda tool=tool: tool(stage.store(kills=True)))()  # type: ignore[misc]
+
+    def reader() -> None:
+        store = stage.store()
+        for _ in range(3):
+            known = [len(each.history) for each in workers]
+            found = geometry.read(store)
+            for worker, count in zip(workers, known, strict=True):
+                assert worker.mine(found) in worker.history[max(0, count - 2) :]
+            with suppress(SelectionError):  # there is no such level at present
+                vectors.read_points(store, level=1)
+
+    stage.run(*(each.run for each in workers), maintenance, reader)
+    wanted = {number: told for each in workers for number, told in each.state.items()}
+    assert geometry.read(inner) == wanted
+    if stage.has_killed:
+        vectors.repair(inner)
+    found = [each for each in vectors.validate(inner).findings if each.kind != "levels-older"]
+    assert not found, found
+    geometry.append(inner, [8999])
+    vectors.build_pyramid(inner)
+    assert vectors.validate(inner).findings == ()
+    assert geometry.read(inner) == {**wanted, 8999: (0, 0)}
