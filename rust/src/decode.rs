@@ -105,7 +105,11 @@ impl<'a> Decode<'a> {
         let batches = if self.pipeline.steps().can_be_shared(largest) { batches.shared() } else { batches };
         let failures = Failures::default();
         let unread = self.pipeline.steps().worth_own_read();
-        let start = || Space { reading: ReadSpace::of_crew(batches.crew()), ..Space::default() };
+        let start = || {
+            let mut reading = ReadSpace::of_crew(batches.crew());
+            reading.chunk.own_files.begin(batches.threads());
+            Space { reading, ..Space::default() }
+        };
         let states = batches.run(start, |space, range| {
             let Space { reading: ReadSpace { read, chunk, .. }, geometry, transfer } = space;
             fetch(self.sources, self.jobs, range, unread, read, |job, fetched| {
@@ -244,6 +248,7 @@ impl<'a> Decode<'a> {
         let mut parts = Parts::default();
         transfer.source_parts(Parts::FILE_GAP, &mut parts);
         if parts.ranges().len() == transfer.runs() {
+            let from = space.own_files.of(from, parts.ranges().len());
             let mut outcome = Ok(());
             let read = |source: isize, target: *mut u8, nbytes: usize| {
                 if outcome.is_ok() {

@@ -90,7 +90,7 @@ impl KnownFile {
 
     /// To be read as long as it is open.
     pub fn readable(&self) -> Option<Readable<'static>> {
-        Some(Readable::File(readable::File::of_size(self.fd?, self.identity.size)))
+        Some(Readable::File(readable::File::of_size(self.fd?, self.identity.size).staying()))
     }
 
     /// Whether nobody edits the open file now. Who looks whether it is current after that knows that nobody has.

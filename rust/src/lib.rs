@@ -42,6 +42,7 @@ pub mod merged_shard;
 pub mod new_file;
 pub mod new_files;
 pub mod object_parts;
+pub mod own_files;
 pub mod parts;
 pub mod path_form;
 pub mod pipeline;

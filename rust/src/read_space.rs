@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::Outcome;
 use crate::crew::Crew;
+use crate::own_files::OwnFiles;
 use crate::parts::Parts;
 use crate::pipeline::Pipeline;
 use crate::readable::Readable;
@@ -33,6 +34,7 @@ pub struct ChunkSpace {
     /// The encoded bytes of a chunk of which parts are read.
     pub stored: Scratch,
     pub decoders: Decoders,
+    pub own_files: OwnFiles,
 }
 
 /// Of each kind of memory, what is kept from call to call: chunks of some megabytes are common, and to get memory for each
@@ -80,6 +82,7 @@ impl ReadSpace {
     /// Keep this for a call to come.
     pub fn keep(mut self) {
         (self.chunk.decoders.crew, self.encoders.crew) = (None, None);
+        self.chunk.own_files.end();
         self.shrink(KEPT);
         if let Some(mut free) = free()
             && free.len() < MOST
@@ -93,7 +96,7 @@ impl ReadSpace {
     }
 
     fn memories(&mut self) -> impl Iterator<Item = &mut Scratch> {
-        let ChunkSpace { content, stored, decoders } = &mut self.chunk;
+        let ChunkSpace { content, stored, decoders, .. } = &mut self.chunk;
         [&mut self.read, &mut self.gathered, &mut self.made, content, stored, &mut decoders.block, &mut decoders.stored]
             .into_iter()
     }
@@ -137,6 +140,7 @@ impl ChunkSpace {
         (from, offset): (Readable, u64),
         parts: &Parts,
     ) -> Outcome<&[u8]> {
+        let from = self.own_files.of(from, parts.ranges().len());
         let start = parts.start();
         let content = self.content.take(parts.stop() - start)?;
         for part in parts.ranges() {

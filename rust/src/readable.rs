@@ -26,7 +26,7 @@ impl Readable<'_> {
     pub fn check(&self, offset: u64, length: usize) -> Outcome {
         let size = match self {
             Readable::Shared(bytes) => bytes.len() as u64,
-            Readable::File(File { fd, size }) => {
+            Readable::File(File { fd, size, .. }) => {
                 size.ok_or_else(|| format!("file descriptor {fd} is no regular file"))?
             }
         };
@@ -74,6 +74,8 @@ pub struct File {
     fd: RawFd,
     /// As it was when the call began; nothing if `fd` is no regular file.
     size: Option<u64>,
+    /// Whether it is open, and `fd` means no other file, until the call ends.
+    stays: bool,
 }
 
 impl File {
@@ -83,12 +85,27 @@ impl File {
         // SAFETY: `status` is borrowed mutably for the call; whatever number `fd` is, `fstat` only fails.
         let known = unsafe { libc::fstat(fd, &mut status) } == 0;
         let regular = known && status.st_mode & libc::S_IFMT == libc::S_IFREG;
-        File { fd, size: regular.then_some(status.st_size as u64) }
+        File { fd, size: regular.then_some(status.st_size as u64), stays: true }
     }
 
     /// A regular file of so many bytes.
     pub fn of_size(fd: RawFd, size: u64) -> Self {
-        File { fd, size: Some(size) }
+        File { fd, size: Some(size), stays: false }
+    }
+
+    /// One that the caller keeps open until the call ends.
+    pub fn staying(self) -> Self {
+        File { stays: true, ..self }
+    }
+
+    /// Its descriptor, if that means no other file before the call ends.
+    pub fn staying_fd(&self) -> Option<RawFd> {
+        self.stays.then_some(self.fd)
+    }
+
+    /// The same file by another descriptor.
+    pub fn through(self, fd: RawFd) -> Self {
+        File { fd, stays: false, ..self }
     }
 
     /// Whether one call of the system gives all bytes from `offset` on, which is the usual case.

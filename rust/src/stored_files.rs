@@ -6,7 +6,7 @@
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -159,6 +159,12 @@ fn open_without_links(path: &CStr, flags: i32) -> io::Result<File> {
         Ok(file) if file >= 0 => Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) })),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Open once more what an open file is, wherever that lies by now; nothing where the system has no such way.
+pub fn open_again(fd: RawFd) -> Option<File> {
+    let path = cfg!(target_os = "linux").then(|| CString::new(format!("/proc/self/fd/{fd}")).ok())??;
+    open(&path, FLAGS).ok()
 }
 
 fn open(path: &CStr, flags: i32) -> io::Result<File> {

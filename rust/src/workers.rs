@@ -77,6 +77,11 @@ impl Batches {
         self
     }
 
+    /// How many threads are worth having.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// Who jobs can be shared with.
     pub fn crew(&self) -> Option<Arc<Crew>> {
         self.crew.clone()
@@ -144,12 +149,14 @@ fn was_just_here() -> bool {
 pub struct Turns {
     /// The batch whose turn it is, and where it begins; nothing once one has been left out.
     next: Mutex<(usize, Option<u64>)>,
-    taken: Condvar,
+    /// Whoever waits for the turn of a batch does so at one of these, by the batch's number: to wake all who wait at each
+    /// turn takes longer than to encode, where there are many of them.
+    taken: [Condvar; 32],
 }
 
 impl Turns {
     pub fn new(start: u64) -> Self {
-        Turns { next: Mutex::new((0, Some(start))), taken: Condvar::new() }
+        Turns { next: Mutex::new((0, Some(start))), taken: Default::default() }
     }
 
     /// Wait for the turn of a batch, and take as many bytes as it has; where they begin. With nothing, no batch after
@@ -157,13 +164,18 @@ impl Turns {
     pub fn take(&self, batch: usize, length: Option<usize>) -> Option<u64> {
         let mut next = self.lock();
         while next.0 != batch {
-            next = self.taken.wait(next).unwrap_or_else(|poisoned| poisoned.into_inner());
+            next = self.waiting_for(batch).wait(next).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
         let start = next.1;
         let end = start.and_then(|start| start.checked_add(length? as u64));
         *next = (batch + 1, end);
-        self.taken.notify_all();
+        drop(next);
+        self.waiting_for(batch + 1).notify_all();
         end.and(start)
+    }
+
+    fn waiting_for(&self, batch: usize) -> &Condvar {
+        &self.taken[batch % self.taken.len()]
     }
 
     /// No later batch gets a place.
