@@ -53,7 +53,7 @@ impl OwnFiles {
         if known.own.is_none() && known.reads.saturating_mul(self.others) >= OPENING {
             known.own = open_again(fd);
             if known.own.is_none() {
-                known.reads = 0; // not again before long
+                self.others = 0; // not again in this call
             }
         }
         known.own.as_ref().map_or(from, |own| Readable::File(file.through(own.as_raw_fd())))
