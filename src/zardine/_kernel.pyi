@@ -660,6 +660,17 @@ def place_links(keys: Buffer, cells: Buffer, rows: Buffer, canonical: bool) -> l
     them, and where that of each cell begins, and in all. ``None`` for what does not fit together, or is too far apart.
     """
 
+def line_parts(
+    first: Buffer, cells: Buffer, edges: Buffer, keys: Buffer
+) -> tuple[bytearray, bytearray, list[bytearray]] | None:
+    """What is stored of lines beside their vertices. All numbers are int64.
+
+    ``first``: where each run of vertices begins, and the numbers of their ``cells``; ``edges``: where each line begins,
+    and how many vertices there are; ``keys``: coordinates of cells, ascending. Returns at which run each line begins,
+    and how many there are; what :func:`encode_manifests` gives for the lines; and what :func:`place_links` gives for
+    the links from each run to the next. ``None`` for what does not fit together, or is too far apart.
+    """
+
 def find_rows(table: Buffer, rows: Buffer, width: int) -> bytearray | None:
     """Return the number of each of ``rows`` among those of ``table``, which are distinct; -1 where it is not there.
 

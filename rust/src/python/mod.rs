@@ -89,6 +89,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rows::encode_tiles, module)?)?;
     module.add_function(wrap_pyfunction!(rows::find_cells, module)?)?;
     module.add_function(wrap_pyfunction!(rows::find_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::line_parts, module)?)?;
     module.add_function(wrap_pyfunction!(rows::place_links, module)?)?;
     module.add_function(wrap_pyfunction!(rows::unique_rows, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)

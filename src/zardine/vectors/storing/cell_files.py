@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from threading import Lock
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -95,7 +94,7 @@ class CellFiles:
         self._waiting: list[NewCells] = []
         self._size = 0
         self._lock = Lock()
-        self._work: deque[Callable[[], None]] = deque()
+        self._work: deque[list[NewCells] | Callable[[], None]] = deque()
         self._workers = 0
         self._ends: list[Callable[[], None]] = []
         self._errors: list[BaseException] = []
@@ -131,7 +130,7 @@ class CellFiles:
         some, self._waiting, self._size = self._waiting, [], 0
         if some:
             self._open()
-            self._add(partial(self.make, some, max(1, thread_count() - 1)))
+            self._add(some)
 
     def call(self, work: Callable[[], None]) -> None:
         """Have something else done meanwhile; here and now, if nobody is free."""
@@ -141,7 +140,7 @@ class CellFiles:
             self._raise()
             work()
 
-    def _add(self, work: Callable[[], None]) -> None:
+    def _add(self, work: list[NewCells] | Callable[[], None]) -> None:
         with self._lock:
             self._work.append(work)
             is_new = self._workers < min(len(self._work), thread_count() - 1)
@@ -154,12 +153,18 @@ class CellFiles:
 
     def finish(self) -> None:
         """Return when all is done."""
-        some, self._waiting, self._size = self._waiting, [], 0
-        if some:
+        if self._waiting:
             self._open()
-            self._add(partial(self.make, some, thread_count()))
+        with self._lock:  # all threads share what nobody has begun, so that they are done at the same time
+            cells = [each for some in self._work if isinstance(some, list) for each in some]
+            self._work = deque(work for work in self._work if not isinstance(work, list))
+        cells += self._waiting
+        self._waiting, self._size = [], 0
         while self._do_one():
             pass
+        self._raise()
+        if cells:
+            self.make(cells, thread_count())
         self._wait()
         self._raise()
 
@@ -175,7 +180,10 @@ class CellFiles:
                 self._workers -= ends
                 return False
         try:
-            work()
+            if isinstance(work, list):
+                self.make(work, max(1, thread_count() - 1))
+            else:
+                work()
         except BaseException as error:
             self._errors.append(error)
         return True
