@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Lock
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -94,7 +95,7 @@ class CellFiles:
         self._waiting: list[NewCells] = []
         self._size = 0
         self._lock = Lock()
-        self._work: deque[list[NewCells] | Callable[[], None]] = deque()
+        self._work: deque[Callable[[], None]] = deque()
         self._workers = 0
         self._ends: list[Callable[[], None]] = []
         self._errors: list[BaseException] = []
@@ -130,7 +131,7 @@ class CellFiles:
         some, self._waiting, self._size = self._waiting, [], 0
         if some:
             self._open()
-            self._add(some)
+            self._add(partial(self.make, some, max(1, thread_count() - 1)))
 
     def call(self, work: Callable[[], None]) -> None:
         """Have something else done meanwhile; here and now, if nobody is free."""
@@ -140,7 +141,7 @@ class CellFiles:
             self._raise()
             work()
 
-    def _add(self, work: list[NewCells] | Callable[[], None]) -> None:
+    def _add(self, work: Callable[[], None]) -> None:
         with self._lock:
             self._work.append(work)
             is_new = self._workers < min(len(self._work), thread_count() - 1)
@@ -153,18 +154,12 @@ class CellFiles:
 
     def finish(self) -> None:
         """Return when all is done."""
-        if self._waiting:
+        some, self._waiting, self._size = self._waiting, [], 0
+        if some:
             self._open()
-        with self._lock:  # all threads share what nobody has begun, so that they are done at the same time
-            cells = [each for some in self._work if isinstance(some, list) for each in some]
-            self._work = deque(work for work in self._work if not isinstance(work, list))
-        cells += self._waiting
-        self._waiting, self._size = [], 0
+            self._add(partial(self.make, some, thread_count()))
         while self._do_one():
             pass
-        self._raise()
-        if cells:
-            self.make(cells, thread_count())
         self._wait()
         self._raise()
 
@@ -180,10 +175,7 @@ class CellFiles:
                 self._workers -= ends
                 return False
         try:
-            if isinstance(work, list):
-                self.make(work, max(1, thread_count() - 1))
-            else:
-                work()
+            work()
         except BaseException as error:
             self._errors.append(error)
         return True
