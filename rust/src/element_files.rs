@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::crew::Crew;
 use crate::elements::Packing;
 use crate::many_files::{OPENING, create};
 use crate::new_file::NewFile;
@@ -87,9 +88,17 @@ impl Pieces {
 }
 
 /// Make a file of each of `values` of `packings`; numbers and errors of those that could not be made. They stay in part.
-pub fn make(files: &[NewFile], packings: &[Packing], values: &[Value], threads: usize) -> Vec<(usize, i32)> {
+/// Where that is for one thread, others of a `crew` may come to take part in it.
+pub fn make(
+    files: &[NewFile],
+    packings: &[Packing],
+    values: &[Value],
+    threads: usize,
+    crew: Option<&Crew>,
+) -> Vec<(usize, i32)> {
     assert!(files.len() == values.len());
     let pieces = pieces(packings, values);
+    let count = pieces.len();
     let batches = Batches::new(pieces.iter().map(|piece| piece.work), threads);
     let making = |&(number, value): &Value| Making {
         file: Mutex::default(),
@@ -99,17 +108,28 @@ pub fn make(files: &[NewFile], packings: &[Packing], values: &[Value], threads: 
     let pieces = Mutex::new(Pieces::new(pieces, files.len()));
     let next = |before| pieces.lock().unwrap_or_else(PoisonError::into_inner).next(before);
     let start = || (Scratch::new(), Vec::new(), None);
-    let states = batches.run(start, |(buffer, failed, before), range| {
-        for _ in range {
-            let Some(piece) = next(before.take()) else { return };
-            let file = *before.insert(piece.file);
-            let (number, value) = values[file];
-            let of_file = (&files[file], &makings[file], &packings[number], value);
-            if let Err(error) = write(of_file, piece.offset, piece.jobs, buffer) {
-                failed.push((file, error.raw_os_error().unwrap_or(libc::EIO)));
-            }
+    let do_next = |(buffer, failed, before): &mut (Scratch, Vec<(usize, i32)>, Option<usize>)| {
+        let Some(piece) = next(before.take()) else { return };
+        let file = *before.insert(piece.file);
+        let (number, value) = values[file];
+        let of_file = (&files[file], &makings[file], &packings[number], value);
+        if let Err(error) = write(of_file, piece.offset, piece.jobs, buffer) {
+            failed.push((file, error.raw_os_error().unwrap_or(libc::EIO)));
         }
-    });
+    };
+    let states = match crew.filter(|_| threads == 1) {
+        None => batches.run(start, |state, range| range.for_each(|_| do_next(state))),
+        Some(crew) => {
+            let (_member, states) = (crew.come(), Mutex::new(Vec::new()));
+            let unit = |state: &mut _, _| {
+                do_next(state);
+                Ok(())
+            };
+            let end = |state| states.lock().unwrap_or_else(PoisonError::into_inner).push(state);
+            crew.share(count, start, unit, end).expect("jobs that do not panic");
+            states.into_inner().unwrap_or_else(PoisonError::into_inner)
+        }
+    };
     let mut failed: Vec<(usize, i32)> = states.into_iter().flat_map(|(_, failed, _)| failed).collect();
     failed.sort_unstable();
     failed.dedup_by_key(|failure| failure.0);

@@ -46,6 +46,7 @@ fn version() -> &'static str {
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline_class::PyPipeline>()?;
     module.add_class::<arguments::PyStoredFiles>()?;
+    module.add_class::<elements::PyCrew>()?;
     module.add_class::<elements::PyHeldCells>()?;
     module.add_class::<growing::PyGrowingCells>()?;
     module.add_class::<contexts::PySureExit>()?;
