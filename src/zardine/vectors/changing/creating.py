@@ -21,13 +21,11 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import ContainsGroupError, DataError, NodeExistsError, StoreError, UnfinishedError, ZardineError
-from zardine.engine.workers import in_background
 from zardine.hierarchy.create import create_ancestors, erase_node
 from zardine.hierarchy.find import HIDDEN, child_names, describe, find_node, taken
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import parse_node_json
-from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
@@ -46,7 +44,6 @@ from zardine.vectors.content.arguments import (
 )
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Content, Groups, Objects
-from zardine.vectors.content.line_parts import LineParts, LineRuns
 from zardine.vectors.content.parts import Blocks
 from zardine.vectors.content.plan import Grid, Node, families_in, grid_of, group, level_attributes, plan_level
 from zardine.vectors.content.point_content import groups_of
@@ -233,22 +230,13 @@ def new_store(kind: str, keys: Ints, prepared: Prepared, options: StoreOptions, 
 
 def write_store(path: StoreLike, content: Content, new: NewStore, *, overwrite: bool = False) -> None:
     """Write a store of one level, which holds ``content``; others that write here wait. As :func:`write_planned`."""
-    lines = parts_ahead(content.lines)
     store, inner = find_place(path, mode="a")
 
     def attributes(nodes: Sequence[Node]) -> dict[str, Any]:
         return level_attributes(content, 0, nodes)
 
-    nodes = plan_level(content, new.grid, always_links=KINDS[new.kind].links, lines=lines)
+    nodes = plan_level(content, new.grid, always_links=KINDS[new.kind].links)
     write_planned(store, inner, nodes, attributes, new, overwrite=overwrite)
-
-
-def parts_ahead(lines: LineRuns | None) -> Callable[[], LineParts | None]:
-    """Have worked out what is stored of lines, by a thread that has nothing else to do yet; call this to get it."""
-    if lines is None:
-        return lambda: None
-    found = in_background(LineRuns.find, lines) if thread_count() > 1 else lines.find
-    return lambda: lines.parts(found())
 
 
 def level_in_parts(blocks: Blocks, nodes: Sequence[Node]) -> dict[str, Any]:

@@ -1,25 +1,18 @@
-"""What is stored of lines beside their vertices, by one call of the kernel: their fragments, and the links between these.
-
-No other thread has to wait for that, so that it can be done while room is made for a new store. Pure.
-"""
+"""What is stored of lines beside their vertices, by one call of the kernel: their fragments, and links between. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
-from zardine.buffers import BytesLike, Ints
+from zardine.buffers import Ints
 from zardine.kernel import KERNEL
 from zardine.vectors.content.columns import Column
 from zardine.vectors.content.link_placement import PlacedLinks, placed_by_kernel
 from zardine.vectors.format.manifests import framed_manifests
 from zardine.vectors.format.pieces import Pieces
-
-Found: TypeAlias = tuple[BytesLike, BytesLike, Sequence[BytesLike]]
-"""See ``line_parts`` of the kernel."""
 
 _MANY = 256
 """Runs that are worth it."""
@@ -52,15 +45,12 @@ class LineRuns:
     ids: Ints
     attributes: Mapping[str, Column]
 
-    def find(self) -> Found | None:
-        """Return what the kernel says of them; ``None`` where it says nothing, or they are too few to ask."""
+    def parts(self) -> LineParts | None:
+        """Return what is stored of them; ``None`` where the kernel does not make it, or they are too few to ask it."""
         if KERNEL is None or len(self.first) < _MANY:
             return None
-        arguments = (np.ascontiguousarray(each, np.int64) for each in (self.first, self.cells, self.edges, self.keys))
-        return KERNEL.line_parts(*arguments)
-
-    def parts(self, found: Found | None) -> LineParts | None:
-        """Return what is stored of them, if the kernel ``found`` that."""
+        numbers = (np.ascontiguousarray(each, np.int64) for each in (self.first, self.cells, self.edges, self.keys))
+        found = KERNEL.line_parts(*numbers)
         if found is None:
             return None
         starts = np.frombuffer(found[0], np.int64)

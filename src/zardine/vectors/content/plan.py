@@ -133,13 +133,8 @@ def families_in(nodes: Sequence[Node]) -> list[str]:
     return [name for name in FAMILIES if name in paths]
 
 
-def plan_level(
-    content: Content, grid: Grid, *, always_links: bool, lines: Callable[[], LineParts | None] = lambda: None
-) -> Iterator[Node]:
-    """Every node below a level but that of the level itself; ``always_links``: also where there are none.
-
-    ``lines``: gives what is stored of lines, where somebody works that out; it is asked for when that is to be stored.
-    """
+def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[Node]:
+    """Every node below a level but that of the level itself; ``always_links``: also where there are none."""
     given, fragments = content.given, content.fragments  # the rows as they are now, whoever asks for them meanwhile
     cut_rows: Callable[[Any], Pieces | RunPieces]
     if given is None:
@@ -161,7 +156,7 @@ def plan_level(
         blobs = Pieces.of(encode_indexes(fragments.before, counts, fragments.rows - np.repeat(cells, counts)))
     named = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
     yield _cells("vertex_fragments", grid, content.keys, blobs, named)
-    parts = lines()
+    parts = None if content.lines is None else content.lines.parts()
     if parts is not None:
         yield from _plan_lines(parts, content, grid, always_links=always_links)
         return

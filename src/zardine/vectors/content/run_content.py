@@ -39,6 +39,7 @@ def run_content(
     object to the next, and nothing else. Rows are as ``given`` until somebody asks for them.
     """
     first, cells_of, keys, in_cells = chunk_runs(positions, chunk_shape, edges, corners)
+    lines = LineRuns(first, cells_of, keys, starts, objects.ids, objects.attributes) if are_lines else None
     lengths = np.diff(first, append=len(positions))
     by_cell = stable_order(cells_of, len(keys))
     given = GivenRows(positions, columns, first.take(by_cell), lengths.take(by_cell))
@@ -49,7 +50,6 @@ def run_content(
         parts = Objects(objects.ids, manifests, inverse(by_cell), objects.attributes)
         return parts, {0: Links(link(given, fragments, parts))}
 
-    lines = LineRuns(first, cells_of, keys, starts, objects.ids, objects.attributes) if are_lines else None
     return Content.of_runs(keys, starts_of(in_cells), given, fragments, linked, groups, lines)
 
 
@@ -68,8 +68,8 @@ def polyline_content(
     """
     edges = starts_of(lengths)
     cuts = edges[:-1][lengths > 0]
-    link = _links_of_lines
-    return run_content(positions, columns, cuts, edges, chunk_shape, objects, link, corners, groups, are_lines=True)
+    about = columns, cuts, edges, chunk_shape, objects, _links_of_lines, corners, groups
+    return run_content(positions, *about, are_lines=True)
 
 
 def _links_of_lines(given: GivenRows, fragments: Fragments, objects: Objects) -> Ints:
