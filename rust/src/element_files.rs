@@ -206,6 +206,8 @@ mod tests {
     use std::ffi::CString;
     use std::fs;
     use std::os::fd::AsRawFd;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
 
     #[test]
     fn threads_take_pieces_of_different_files() {
@@ -249,18 +251,37 @@ mod tests {
             let packings = [other, call];
             let values: Vec<Value> = (0..count).map(|value| (1, value)).chain([(0, 7)]).collect();
             let files: Vec<NewFile> = (0..=count).map(file).collect();
-            assert_eq!(make(&files, &packings, &values, 3), []);
+            let remove = || (0..files.len()).for_each(|number| fs::remove_file(path.join(number.to_string())).unwrap());
+            assert_eq!(make(&files, &packings, &values, 3, None), []);
+            remove();
+            let (crew, is_done) = (Crew::default(), AtomicBool::new(false));
+            let failed = thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        while !is_done.load(Ordering::Relaxed) {
+                            crew.help();
+                            thread::yield_now();
+                        }
+                    });
+                }
+                let failed = make(&files, &packings, &values, 1, Some(&crew));
+                is_done.store(true, Ordering::Relaxed);
+                failed
+            });
+            assert_eq!(failed, []);
             wanted.extend([&1u32.to_le_bytes()[..], &217u32.to_le_bytes(), &[7; 217]].concat());
             let sum = crate::steps::sum::crc32c(0, &wanted[wanted.len() - 225..]);
             wanted.extend(sum.to_le_bytes());
             let found: Vec<u8> =
                 (0..files.len()).flat_map(|number| fs::read(path.join(number.to_string())).unwrap()).collect();
             assert!(found == wanted);
-            fs::remove_file(path.join("1")).unwrap();
-            let failed = make(&files, &packings, &values, 3);
-            assert!(failed.iter().all(|&(number, code)| number != 1 && code == libc::EEXIST));
-            assert_eq!(failed.len(), files.len() - 1);
-            (0..files.len()).for_each(|number| fs::remove_file(path.join(number.to_string())).unwrap());
+            for (threads, crew) in [(3, None), (1, Some(&crew))] {
+                fs::remove_file(path.join("1")).unwrap();
+                let failed = make(&files, &packings, &values, threads, crew);
+                assert!(failed.iter().all(|&(number, code)| number != 1 && code == libc::EEXIST));
+                assert_eq!(failed.len(), files.len() - 1);
+            }
+            remove();
         }
         fs::remove_dir_all(&path).unwrap();
     }

@@ -1,4 +1,4 @@
-"""What is stored of lines beside their vertices, by one call of the kernel: their fragments, and links between. Pure."""
+"""What is stored of lines beside their vertices: fragments and links, by one call of the kernel. Pure."""
 
 from __future__ import annotations
 
