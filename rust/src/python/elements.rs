@@ -187,17 +187,26 @@ impl<'py> Strings<'py> {
     }
 
     fn runs(&self) -> PyResult<Vec<SharedBytes<'_>>> {
-        let runs = runs_of(self.buffer.bytes()?, &self.starts, &self.lengths);
+        let runs = runs_of(self.buffer.bytes()?, self.starts.iter().copied(), self.lengths.iter().copied());
         runs.ok_or_else(|| invalid("elements beyond their buffer"))
     }
 }
 
 const UNBOUND: &str = "bounds that are not those of all runs";
 
-fn runs_of<'a>(bytes: SharedBytes<'a>, starts: &[i64], lengths: &[i64]) -> Option<Vec<SharedBytes<'a>>> {
-    let run = |(&start, &length): (&i64, &i64)| bytes.part(usize::try_from(start).ok()?, usize::try_from(length).ok()?);
-    let runs = starts.iter().zip(lengths).map(run).collect::<Option<Vec<_>>>();
-    runs.filter(|_| starts.len() == lengths.len())
+fn runs_of<'a>(
+    bytes: SharedBytes<'a>,
+    starts: impl ExactSizeIterator<Item = i64>,
+    lengths: impl ExactSizeIterator<Item = i64>,
+) -> Option<Vec<SharedBytes<'a>>> {
+    if starts.len() != lengths.len() {
+        return None;
+    }
+    let mut runs = Vec::with_capacity(starts.len());
+    for (start, length) in starts.zip(lengths) {
+        runs.push(bytes.part(usize::try_from(start).ok()?, usize::try_from(length).ok()?)?);
+    }
+    Some(runs)
 }
 
 #[pyfunction]
@@ -342,8 +351,8 @@ pub fn make_cell_files(
     let made = guarded(py, || {
         let copied = |numbers: &[AtomicI64]| numbers.iter().map(read).collect::<Vec<i64>>();
         let runs = given.iter().map(|each| {
-            let (starts, lengths) = (copied(each.numbers[0]), copied(each.numbers[1]));
-            runs_of(each.bytes, &starts, &lengths)
+            let [starts, lengths] = [each.numbers[0], each.numbers[1]].map(|numbers| numbers.iter().map(read));
+            runs_of(each.bytes, starts, lengths)
         });
         let runs = runs.collect::<Option<Vec<_>>>().ok_or("elements beyond their buffer")?;
         let mut made = Vec::with_capacity(given.len());
