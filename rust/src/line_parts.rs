@@ -57,7 +57,7 @@ impl Lines<'_> {
         if !manifests::encode_by(counts, self.rank, next, out) {
             return None;
         }
-        let placed = link_placement::place((self.keys, self.rank), (&cells, &rows, 2), true)?;
+        let placed = link_placement::place((self.keys, self.rank), (cells, rows, 2), true)?;
         Some((starts, placed))
     }
 
@@ -115,9 +115,9 @@ mod tests {
         };
         let wanted = [list(&[(0, 0), (1, 0), (0, 1)]), list(&[]), list(&[(1, 1), (0, 2)])].concat();
         assert_eq!(out, wanted);
-        let cells = [[0, 1], [1, 0], [1, 0]].concat();
-        let rows = [[1, 0], [0, 2], [1, 4]].concat();
-        assert_eq!(Some(placed), link_placement::place((&keys, 2), (&cells, &rows, 2), true));
+        let cells = vec![0, 1, 1, 0, 1, 0];
+        let rows = vec![1, 0, 0, 2, 1, 4];
+        assert_eq!(Some(placed), link_placement::place((&keys, 2), (cells, rows, 2), true));
         let (out, (starts, placed)) = found(&lines(&[], &[], &[0, 0], &keys)).unwrap();
         assert_eq!((out, starts, placed.families), (list(&[]), vec![0, 0], vec![0]));
     }

@@ -111,7 +111,7 @@ pub fn place_links<'py>(
     };
     let [keys, cells, rows] = [0, 1, 2].map(|each| buffers[each].copied_integers());
     let (keys, cells, rows) = (keys?, cells?, rows?);
-    let found = guarded(py, || link_placement::place((&keys, rank), (&cells, &rows, width), canonical))?;
+    let found = guarded(py, || link_placement::place((&keys, rank), (cells, rows, width), canonical))?;
     found.map(|placed| told(py, placed)).transpose()
 }
 
