@@ -5,7 +5,7 @@ use std::slice;
 use crate::strided_memory::SharedBytes;
 
 /// How many runs later the one is that is fetched from memory while one is copied.
-const AHEAD: usize = 6;
+const AHEAD: usize = 12;
 
 /// A byte string of some runs of bytes.
 #[derive(Clone, Copy)]
@@ -52,6 +52,11 @@ impl<'a> ByteString<'a> {
 
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+
+    /// Have its first runs come into the cache of this processor, since it is copied soon.
+    pub fn expect(&self) {
+        self.runs.iter().take(AHEAD).for_each(SharedBytes::expect);
     }
 
     /// Copy it to `target`, which is as long.

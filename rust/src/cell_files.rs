@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use std::slice;
 
 use crate::byte_strings::ByteString;
+use crate::crew::Crew;
 use crate::element_files::{self, Value};
 use crate::elements::Packing;
 use crate::new_files::{Base, NamesBeside, NewFiles};
@@ -84,8 +85,15 @@ impl<'a> CellArray<'a> {
 pub type Failed = (Vec<u8>, i32);
 
 /// Make the files of `arrays` below the open directory `base`; those that could not be made, of which some may be there
-/// in part. Of files that are made together with one of them, others may be made; no more are begun after that.
-pub fn make(base: RawFd, arrays: Vec<CellArray>, names: &NamesBeside, threads: usize) -> Vec<Failed> {
+/// in part. Of files that are made together with one of them, others may be made; no more are begun after that. `crew` as
+/// for [`element_files::make`].
+pub fn make(
+    base: RawFd,
+    arrays: Vec<CellArray>,
+    names: &NamesBeside,
+    threads: usize,
+    crew: Option<&Crew>,
+) -> Vec<Failed> {
     let mut packings = Vec::with_capacity(arrays.len());
     let (mut keys, mut values) = (Vec::new(), Vec::<Value>::new());
     for (number, array) in arrays.into_iter().enumerate() {
@@ -104,7 +112,7 @@ pub fn make(base: RawFd, arrays: Vec<CellArray>, names: &NamesBeside, threads: u
                 return vec![keys.iter().find_map(alone).unwrap_or_else(|| (keys[0].clone(), code))];
             }
         };
-        let failed = element_files::make(new.files(), &packings, &values[start..end], threads);
+        let failed = element_files::make(new.files(), &packings, &values[start..end], threads, crew);
         if !failed.is_empty() {
             return failed.into_iter().map(|(file, code)| (keys[file].clone(), code)).collect();
         }
@@ -174,7 +182,7 @@ mod tests {
                 CellArray::new(&form("d/%d/%d"), &cells, 2, strings(), 0, None).unwrap(),
             ]
         };
-        let make = || make(directory.as_raw_fd(), arrays(), &names, 3);
+        let make = || make(directory.as_raw_fd(), arrays(), &names, 3, None);
         assert_eq!(make(), []);
         let read = |name: &str| fs::read(path.join(name)).unwrap();
         for (number, text) in texts.iter().enumerate() {
@@ -199,7 +207,7 @@ mod tests {
         let other = format!("{}/%d", plain.file_name().unwrap().to_str().unwrap());
         let x = [SharedBytes::of(b"x")];
         let one = |name: &str| CellArray::new(&form(name), &[7], 1, ByteString::each(&x), 0, None).unwrap();
-        let failed = super::make(above.as_raw_fd(), vec![one(&other), one(&name)], &names, 1);
+        let failed = super::make(above.as_raw_fd(), vec![one(&other), one(&name)], &names, 1, None);
         assert_eq!(failed, [(name.replace("%d", "7").into_bytes(), libc::ELOOP)]);
         assert!(!plain.exists());
         fs::remove_file(link).unwrap();

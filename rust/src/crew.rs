@@ -113,7 +113,8 @@ impl Crew {
         (work.part)(&work.units);
     }
 
-    fn help(&self) {
+    /// Take part in what others share, until nobody has jobs any more who could come to share anything.
+    pub fn help(&self) {
         let mut state = self.lock();
         loop {
             // SAFETY: what is in the list is there (see `Shared`): who takes it out needs the lock, which is held here.
@@ -148,7 +149,7 @@ impl Crew {
 pub struct Member<'a>(&'a Crew);
 
 impl Member<'_> {
-    /// Take part in what others share, until nobody is left who could come to share anything.
+    /// Have no more jobs, and help the others.
     pub fn help(self) {
         let crew = self.0;
         drop(self);

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::crew::Crew;
 use crate::elements::Packing;
 use crate::many_files::{OPENING, create};
 use crate::new_file::NewFile;
@@ -87,9 +88,17 @@ impl Pieces {
 }
 
 /// Make a file of each of `values` of `packings`; numbers and errors of those that could not be made. They stay in part.
-pub fn make(files: &[NewFile], packings: &[Packing], values: &[Value], threads: usize) -> Vec<(usize, i32)> {
+/// Where that is for one thread, others of a `crew` may come to take part in it.
+pub fn make(
+    files: &[NewFile],
+    packings: &[Packing],
+    values: &[Value],
+    threads: usize,
+    crew: Option<&Crew>,
+) -> Vec<(usize, i32)> {
     assert!(files.len() == values.len());
     let pieces = pieces(packings, values);
+    let count = pieces.len();
     let batches = Batches::new(pieces.iter().map(|piece| piece.work), threads);
     let making = |&(number, value): &Value| Making {
         file: Mutex::default(),
@@ -99,17 +108,28 @@ pub fn make(files: &[NewFile], packings: &[Packing], values: &[Value], threads: 
     let pieces = Mutex::new(Pieces::new(pieces, files.len()));
     let next = |before| pieces.lock().unwrap_or_else(PoisonError::into_inner).next(before);
     let start = || (Scratch::new(), Vec::new(), None);
-    let states = batches.run(start, |(buffer, failed, before), range| {
-        for _ in range {
-            let Some(piece) = next(before.take()) else { return };
-            let file = *before.insert(piece.file);
-            let (number, value) = values[file];
-            let of_file = (&files[file], &makings[file], &packings[number], value);
-            if let Err(error) = write(of_file, piece.offset, piece.jobs, buffer) {
-                failed.push((file, error.raw_os_error().unwrap_or(libc::EIO)));
-            }
+    let do_next = |(buffer, failed, before): &mut (Scratch, Vec<(usize, i32)>, Option<usize>)| {
+        let Some(piece) = next(before.take()) else { return };
+        let file = *before.insert(piece.file);
+        let (number, value) = values[file];
+        let of_file = (&files[file], &makings[file], &packings[number], value);
+        if let Err(error) = write(of_file, piece.offset, piece.jobs, buffer) {
+            failed.push((file, error.raw_os_error().unwrap_or(libc::EIO)));
         }
-    });
+    };
+    let states = match crew.filter(|_| threads == 1) {
+        None => batches.run(start, |state, range| range.for_each(|_| do_next(state))),
+        Some(crew) => {
+            let (_member, states) = (crew.come(), Mutex::new(Vec::new()));
+            let unit = |state: &mut _, _| {
+                do_next(state);
+                Ok(())
+            };
+            let end = |state| states.lock().unwrap_or_else(PoisonError::into_inner).push(state);
+            crew.share(count, start, unit, end).expect("jobs that do not panic");
+            states.into_inner().unwrap_or_else(PoisonError::into_inner)
+        }
+    };
     let mut failed: Vec<(usize, i32)> = states.into_iter().flat_map(|(_, failed, _)| failed).collect();
     failed.sort_unstable();
     failed.dedup_by_key(|failure| failure.0);
@@ -186,6 +206,8 @@ mod tests {
     use std::ffi::CString;
     use std::fs;
     use std::os::fd::AsRawFd;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
 
     #[test]
     fn threads_take_pieces_of_different_files() {
@@ -229,18 +251,37 @@ mod tests {
             let packings = [other, call];
             let values: Vec<Value> = (0..count).map(|value| (1, value)).chain([(0, 7)]).collect();
             let files: Vec<NewFile> = (0..=count).map(file).collect();
-            assert_eq!(make(&files, &packings, &values, 3), []);
+            let remove = || (0..files.len()).for_each(|number| fs::remove_file(path.join(number.to_string())).unwrap());
+            assert_eq!(make(&files, &packings, &values, 3, None), []);
+            remove();
+            let (crew, is_done) = (Crew::default(), AtomicBool::new(false));
+            let failed = thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        while !is_done.load(Ordering::Relaxed) {
+                            crew.help();
+                            thread::yield_now();
+                        }
+                    });
+                }
+                let failed = make(&files, &packings, &values, 1, Some(&crew));
+                is_done.store(true, Ordering::Relaxed);
+                failed
+            });
+            assert_eq!(failed, []);
             wanted.extend([&1u32.to_le_bytes()[..], &217u32.to_le_bytes(), &[7; 217]].concat());
             let sum = crate::steps::sum::crc32c(0, &wanted[wanted.len() - 225..]);
             wanted.extend(sum.to_le_bytes());
             let found: Vec<u8> =
                 (0..files.len()).flat_map(|number| fs::read(path.join(number.to_string())).unwrap()).collect();
             assert!(found == wanted);
-            fs::remove_file(path.join("1")).unwrap();
-            let failed = make(&files, &packings, &values, 3);
-            assert!(failed.iter().all(|&(number, code)| number != 1 && code == libc::EEXIST));
-            assert_eq!(failed.len(), files.len() - 1);
-            (0..files.len()).for_each(|number| fs::remove_file(path.join(number.to_string())).unwrap());
+            for (threads, crew) in [(3, None), (1, Some(&crew))] {
+                fs::remove_file(path.join("1")).unwrap();
+                let failed = make(&files, &packings, &values, threads, crew);
+                assert!(failed.iter().all(|&(number, code)| number != 1 && code == libc::EEXIST));
+                assert_eq!(failed.len(), files.len() - 1);
+            }
+            remove();
         }
         fs::remove_dir_all(&path).unwrap();
     }

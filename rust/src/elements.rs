@@ -352,6 +352,7 @@ impl<'a> Packing<'a> {
     pub fn write_chunks(&self, jobs: Range<usize>, mut target: &mut [u8]) {
         for job in jobs {
             let chunk = target.split_off_mut(..self.chunk_size(job)).expect("so long is the target");
+            self.strings.get(job + 1).inspect(|next| next.expect());
             fill(chunk, self.strings[job], self.sums);
         }
     }

@@ -35,6 +35,7 @@ pub mod fragment_ranges;
 pub mod growing_cells;
 pub mod job_table;
 pub mod known_file;
+pub mod line_parts;
 pub mod link_placement;
 pub mod manifests;
 pub mod many_files;

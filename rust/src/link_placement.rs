@@ -85,7 +85,7 @@ pub struct Placed {
 /// `canonical`: endpoints may be reordered. Nothing where these do not fit together, or are too far apart.
 pub fn place(
     (keys, rank): (&[i64], usize),
-    (cells, rows, width): (&[i64], &[i64], usize),
+    (mut cells, mut rows, width): (Vec<i64>, Vec<i64>, usize),
     canonical: bool,
 ) -> Option<Placed> {
     if rank == 0 || !(2..=MOST_WIDTH).contains(&width) || cells.len() != rows.len() || cells.len() % width != 0 {
@@ -98,7 +98,6 @@ pub fn place(
     if count == 0 {
         return Some(Placed { families: vec![0], starts: vec![0], edges: vec![0], ..Placed::default() });
     }
-    let (mut cells, mut rows) = (cells.to_vec(), rows.to_vec());
     let mut orders = vec![0; count];
     if canonical {
         let each = cells.chunks_exact_mut(width).zip(rows.chunks_exact_mut(width)).zip(&mut orders);
@@ -289,17 +288,17 @@ mod tests {
     fn links_are_placed_family_by_family() {
         let keys = [0, 0, 0, 1, 1, 0];
         let (cells, rows) = ([2, 0, 0, 0, 1, 0, 0, 2, 0, 0], [5, 6, 1, 2, 3, 4, 7, 8, 9, 9]);
-        let placed = place((&keys, 2), (&cells, &rows, 2), true).unwrap();
+        let placed = place((&keys, 2), (cells.to_vec(), rows.to_vec(), 2), true).unwrap();
         assert_eq!(placed.offsets, [0, 0, 0, 1, 1, 0]);
         assert_eq!((placed.families, placed.cells), (vec![0, 1, 2, 3], vec![0, 0, 0]));
         assert_eq!((placed.starts, placed.given), (vec![0, 2, 3, 5], vec![1, 4, 2, 0, 3]));
         assert_eq!(placed.words, [1, 2, 9, 9, 1, 0, 1, 4, 3, 1, 0, 1, 6, 5, 0, 7, 8]);
         assert_eq!(placed.edges, [0, 4, 9, 17]);
-        let placed = place((&keys, 2), (&cells, &rows, 2), false).unwrap();
+        let placed = place((&keys, 2), (cells.to_vec(), rows.to_vec(), 2), false).unwrap();
         assert_eq!(placed.offsets, [-1, 0, 0, -1, 0, 0, 1, 0]);
         assert_eq!((placed.families, placed.cells), (vec![0, 1, 2, 3, 4], vec![2, 1, 0, 0]));
         assert_eq!(placed.words, [1, 0, 5, 6, 1, 0, 3, 4, 1, 2, 9, 9, 1, 0, 7, 8]);
-        let nothing = place((&keys, 2), (&[], &[], 2), true).unwrap();
+        let nothing = place((&keys, 2), (vec![], vec![], 2), true).unwrap();
         assert_eq!((nothing.families, nothing.words), (vec![0], vec![]));
     }
 
@@ -344,10 +343,10 @@ mod tests {
             (&[0, 1], &[0], 2),
             (&[0], &[0], 1),
         ] {
-            assert_eq!(place((&[1, 2, 3], 1), (cells, rows, width), true), None);
+            assert_eq!(place((&[1, 2, 3], 1), (cells.to_vec(), rows.to_vec(), width), true), None);
         }
-        assert_eq!(place((&[1, 2, 3], 2), (&[0, 0], &[0, 0], 2), true), None);
-        assert_eq!(place((&[], 0), (&[], &[], 2), true), None);
-        assert_eq!(place((&[0; 13], 1), (&[0; 13], &[0; 13], 13), true), None);
+        assert_eq!(place((&[1, 2, 3], 2), (vec![0, 0], vec![0, 0], 2), true), None);
+        assert_eq!(place((&[], 0), (vec![], vec![], 2), true), None);
+        assert_eq!(place((&[0; 13], 1), (vec![0; 13], vec![0; 13], 13), true), None);
     }
 }

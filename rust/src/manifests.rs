@@ -30,37 +30,50 @@ pub fn encode(
     chunks: &[AtomicI64],
     fragments: &[AtomicI64],
     rank: usize,
+    out: &mut [u8],
+) -> bool {
+    if fragments.len().checked_mul(rank) != Some(chunks.len()) {
+        return false;
+    }
+    let mut at = 0;
+    let counts = starts.windows(2).map(|start| {
+        let (first, last) = (read(&start[0]), read(&start[1]));
+        let count = last.checked_sub(first).filter(|_| first == at)?;
+        at = last;
+        u32::try_from(count).ok()
+    });
+    let mut blocks = chunks.chunks_exact(rank).zip(fragments);
+    let next = || blocks.next().map(|(chunk, fragment)| (chunk.iter().map(read), read(fragment)));
+    encode_by(counts, rank, next, out)
+}
+
+/// The same of objects that have so many blocks each, of which `next` gives chunk and fragment: of all, and no more.
+pub fn encode_by<C: Iterator<Item = i64>>(
+    counts: impl Iterator<Item = Option<u32>>,
+    rank: usize,
+    mut next: impl FnMut() -> Option<(C, i64)>,
     mut out: &mut [u8],
 ) -> bool {
-    let mut put = |bytes: &[u8]| match out.split_off_mut(..bytes.len()) {
-        Some(target) => {
-            target.copy_from_slice(bytes);
-            true
-        }
-        None => false,
-    };
-    let mut at = 0;
-    for start in starts.windows(2) {
-        let (first, last) = (read(&start[0]), read(&start[1]));
-        let (Ok(first), Ok(last)) = (usize::try_from(first), usize::try_from(last)) else { return false };
-        let Some(count) = last.checked_sub(first).and_then(|count| u32::try_from(count).ok()) else { return false };
-        if first != at || last > fragments.len() || last * rank > chunks.len() {
-            return false;
-        }
-        let length = (last - first).checked_mul(block_size(rank)).and_then(|size| u32::try_from(COUNT + size).ok());
-        if !length.is_some_and(|length| put(&length.to_le_bytes()) && put(&count.to_le_bytes())) {
-            return false;
-        }
-        for block in first..last {
-            let chunk = &chunks[block * rank..(block + 1) * rank];
-            let done = chunk.iter().all(|each| put(&read(each).to_le_bytes()));
-            if !done || !put(&[ONE]) || !put(&read(&fragments[block]).to_le_bytes()) {
-                return false;
+    let size = block_size(rank);
+    for count in counts {
+        let bytes = count.and_then(|count| size.checked_mul(count as usize));
+        let length = bytes.and_then(|bytes| u32::try_from(bytes.checked_add(COUNT)?).ok());
+        let (Some(count), Some(bytes), Some(length)) = (count, bytes, length) else { return false };
+        let Some(list) = out.split_off_mut(..LENGTH + COUNT + bytes) else { return false };
+        let (head, blocks) = list.split_at_mut(LENGTH + COUNT);
+        head[..LENGTH].copy_from_slice(&length.to_le_bytes());
+        head[LENGTH..].copy_from_slice(&count.to_le_bytes());
+        for block in blocks.chunks_exact_mut(size) {
+            let Some((chunk, fragment)) = next() else { return false };
+            let (place, rest) = block.split_at_mut(rank * NUMBER);
+            for (target, each) in place.as_chunks_mut::<NUMBER>().0.iter_mut().zip(chunk) {
+                *target = each.to_le_bytes();
             }
+            rest[0] = ONE;
+            rest[KIND..].copy_from_slice(&fragment.to_le_bytes());
         }
-        at = last;
     }
-    at == fragments.len() && out.is_empty()
+    out.is_empty() && next().is_none()
 }
 
 #[cfg(test)]

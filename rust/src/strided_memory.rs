@@ -246,10 +246,12 @@ impl<'a> SharedBytes<'a> {
     #[inline(always)]
     pub fn expect(&self) {
         #[cfg(target_arch = "x86_64")]
-        for line in (0..self.length.min(256)).step_by(64) {
+        if let Some(last) = self.length.checked_sub(1) {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: the address is within the bytes; this changes nothing that a program sees.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start.add(line).cast()) };
+            for line in (0..last.min(256)).step_by(64).chain([last]) {
+                // SAFETY: the address is within the bytes; this changes nothing that a program sees.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start.add(line).cast()) };
+            }
         }
     }
 

@@ -125,6 +125,13 @@ class HeldCells:
         """
 
 @final
+class Crew:
+    """Threads that take part in what others do, as soon as they have nothing to do themselves."""
+
+    def help(self) -> None:
+        """Take part in calls that others have made with this crew, until none is left."""
+
+@final
 class NewFiles:
     """Where values go that are files: see :func:`open_new_files`. To be closed, by the caller, or as a context."""
 
@@ -525,6 +532,7 @@ def make_cell_files(
     beside: tuple[bytes, bytes, bytes],
     number: int,
     threads: int,
+    crew: Crew | None = None,
 ) -> list[tuple[bytes, int]]:
     """Make files of the cells of ``arrays`` below the open directory ``base``; keys and error numbers of what failed.
 
@@ -534,7 +542,7 @@ def make_cell_files(
     rows of the index one is behind another there, the rows of an index, whether it lies in front of the cells, and
     whether a checksum is behind it. Without shards each is a file. None of the files is there; they are made in place.
     Where one fails, others that were begun with it may be made, and no more. ``beside`` and ``number`` as for
-    :func:`open_new_files`.
+    :func:`open_new_files`. Where that is for one thread, those that help a ``crew`` take part.
     """
 
 def put_files(files: NewFiles, contents: Sequence[Buffer], threads: int) -> list[int]:
@@ -658,6 +666,17 @@ def place_links(keys: Buffer, cells: Buffer, rows: Buffer, canonical: bool) -> l
     cell of the first endpoint to those of the others, ascending; where the cells of each family begin, and in all; the
     numbers of these cells, and where the links of each begin, and in all; what number each link had; what is stored of
     them, and where that of each cell begins, and in all. ``None`` for what does not fit together, or is too far apart.
+    """
+
+def line_parts(
+    first: Buffer, cells: Buffer, edges: Buffer, keys: Buffer
+) -> tuple[bytearray, bytearray, list[bytearray]] | None:
+    """What is stored of lines beside their vertices. All numbers are int64.
+
+    ``first``: where each run of vertices begins, and the numbers of their ``cells``; ``edges``: where each line begins,
+    and how many vertices there are; ``keys``: coordinates of cells, ascending. Returns at which run each line begins,
+    and how many there are; what :func:`encode_manifests` gives for the lines; and what :func:`place_links` gives for
+    the links from each run to the next. ``None`` for what does not fit together, or is too far apart.
     """
 
 def find_rows(table: Buffer, rows: Buffer, width: int) -> bytearray | None:

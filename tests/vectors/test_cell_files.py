@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from zardine.errors import StoreError
+from zardine.kernel import KERNEL
 from zardine.settings import config
 from zardine.storage import LocalStore
 from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.storing import cell_files
 from zardine.vectors.storing.cell_files import CellFiles, NewCells, put_documents
 
 pytest.importorskip("zardine._kernel")
@@ -68,3 +71,32 @@ def test_documents_that_the_kernel_leaves_are_stored(tmp_path: Path) -> None:
     documents = [(f"{folder}/{number}", b"{}") for folder in ("link", "plain") for number in range(40)]
     put_documents(LocalStore(tmp_path), documents)
     assert len(list((tmp_path / "real").iterdir())) == len(list((tmp_path / "plain").iterdir())) == 40
+
+
+def test_who_has_nothing_left_takes_part_in_what_others_are_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One array is made by a thread of its own, which waits until another one asks for its crew."""
+    helped, made = threading.Event(), cell_files.make_cell_files
+
+    class Crew:
+        def __init__(self) -> None:
+            self._own = KERNEL.Crew()
+
+        def help(self) -> None:
+            helped.set()
+            self._own.help()
+
+    def make(directory: int, arrays: Any, threads: int, crew: Any) -> Any:
+        assert threads == 1
+        assert helped.wait(10)
+        return made(directory, arrays, threads, crew._own)
+
+    class Kernel:
+        def __getattr__(self, name: str) -> Any:
+            return Crew if name == "Crew" else getattr(KERNEL, name)
+
+    monkeypatch.setattr(cell_files, "KERNEL", Kernel())
+    monkeypatch.setattr(cell_files, "make_cell_files", make)
+    with config.set({"threads": 2}), CellFiles(LocalStore(tmp_path), "level") as files:
+        files.add(cells("a", *[b"x" * 2**18] * 40))
+        files.finish()
+    assert all((tmp_path / "level" / "a" / str(n)).stat().st_size == 2**18 + 8 for n in range(40))

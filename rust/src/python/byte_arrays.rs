@@ -89,7 +89,13 @@ impl<'py> NewByteArray<'py> {
 
 /// Numbers, as the bytes of native int64.
 pub fn integers<'py>(py: Python<'py>, numbers: &[i64]) -> PyResult<Bound<'py, PyByteArray>> {
-    NewByteArray::filled_by(py, size_of_val(numbers), |out| write_integers(numbers, out))
+    let mut content = NewByteArray::new(py)?;
+    let out = content.grow(size_of_val(numbers))?.as_chunks_mut().0;
+    for (number, out) in numbers.iter().zip(out) {
+        *out = number.to_ne_bytes().map(MaybeUninit::new);
+    }
+    // SAFETY: it has as many bytes as the numbers, each of which was written.
+    Ok(unsafe { content.filled() })
 }
 
 /// Put numbers into as many bytes as they have.

@@ -1,6 +1,7 @@
 //! Byte strings of many chunks: see `elements`. Those of one chunk, each behind its length.
 
 use std::os::fd::RawFd;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -15,12 +16,14 @@ use super::pipeline_class::{ChangedFile, Lock, Status, columns, guarded, job_tab
 use crate::byte_strings::ByteString;
 use crate::cell_changes::{Agreement, Before, HeldCells};
 use crate::cell_files::{self, CellArray, ShardsForm};
+use crate::crew::Crew;
 use crate::element_parts::ElementParts;
 use crate::elements::{Elements, Packing};
 use crate::extended_shards::{Extended, Extending};
 use crate::manifests;
 use crate::new_files::{NamesBeside, NewFiles};
 use crate::path_form::PathForm;
+use crate::shared_integers::read;
 use crate::strided_memory::SharedBytes;
 
 #[pyfunction]
@@ -180,17 +183,30 @@ impl<'py> Strings<'py> {
     /// The byte strings, of these `runs`.
     fn strings<'a>(&self, runs: &'a [SharedBytes<'a>]) -> PyResult<Vec<ByteString<'a>>> {
         let Some(bounds) = &self.bounds else { return Ok(ByteString::each(runs)) };
-        ByteString::between(runs, bounds).ok_or_else(|| invalid("bounds that are not those of all runs"))
+        ByteString::between(runs, bounds).ok_or_else(|| invalid(UNBOUND))
     }
 
     fn runs(&self) -> PyResult<Vec<SharedBytes<'_>>> {
-        let bytes = self.buffer.bytes()?;
-        let string =
-            |(&start, &length): (&i64, &i64)| bytes.part(usize::try_from(start).ok()?, usize::try_from(length).ok()?);
-        let strings = self.starts.iter().zip(&self.lengths).map(string).collect::<Option<Vec<_>>>();
-        let strings = strings.filter(|_| self.starts.len() == self.lengths.len());
-        strings.ok_or_else(|| invalid("elements beyond their buffer"))
+        let runs = runs_of(self.buffer.bytes()?, self.starts.iter().copied(), self.lengths.iter().copied());
+        runs.ok_or_else(|| invalid("elements beyond their buffer"))
     }
+}
+
+const UNBOUND: &str = "bounds that are not those of all runs";
+
+fn runs_of<'a>(
+    bytes: SharedBytes<'a>,
+    starts: impl ExactSizeIterator<Item = i64>,
+    lengths: impl ExactSizeIterator<Item = i64>,
+) -> Option<Vec<SharedBytes<'a>>> {
+    if starts.len() != lengths.len() {
+        return None;
+    }
+    let mut runs = Vec::with_capacity(starts.len());
+    for (start, length) in starts.zip(lengths) {
+        runs.push(bytes.part(usize::try_from(start).ok()?, usize::try_from(length).ok()?)?);
+    }
+    Some(runs)
 }
 
 #[pyfunction]
@@ -262,7 +278,36 @@ type Shards = (Vec<i64>, Vec<i64>, usize, bool, bool);
 /// The form of keys, cells, byte strings, checksums of each, shards.
 type Array<'py> = (Vec<u8>, Bound<'py, PyAny>, Bound<'py, PyTuple>, usize, Option<Shards>);
 
+/// Threads that take part in what others do: see `crew`.
+#[pyclass(frozen, module = "zardine._kernel", name = "Crew")]
+pub struct PyCrew(Crew);
+
+#[pymethods]
+impl PyCrew {
+    #[new]
+    fn new() -> Self {
+        PyCrew(Crew::default())
+    }
+
+    fn help(&self, py: Python<'_>) -> PyResult<()> {
+        guarded(py, || self.0.help())
+    }
+}
+
+/// The cells of an array, as they lie in buffers: the form of keys, coordinates of each cell and how many these are, the
+/// bytes and what tells of runs of them, checksums, shards.
+struct GivenCells<'a> {
+    form: PathForm,
+    cells: &'a [AtomicI64],
+    rank: usize,
+    bytes: SharedBytes<'a>,
+    numbers: Vec<&'a [AtomicI64]>,
+    sums: usize,
+    shards: Option<ShardsForm>,
+}
+
 #[pyfunction]
+#[pyo3(signature = (base, arrays, beside, number, threads, crew=None))]
 pub fn make_cell_files(
     py: Python<'_>,
     base: RawFd,
@@ -270,17 +315,19 @@ pub fn make_cell_files(
     beside: (Vec<u8>, Vec<u8>, Vec<u8>),
     number: u64,
     threads: usize,
+    crew: Option<&PyCrew>,
 ) -> PyResult<Vec<(Vec<u8>, i32)>> {
     let mut held = Vec::with_capacity(arrays.len());
-    for (form, cells, elements, sums, shards) in &arrays {
-        let cells = Buffer::of(cells, false)?;
-        let form = PathForm::new(form).map_err(invalid)?;
-        held.push((form, cells.shape(), cells.copied_integers()?, Strings::of(elements)?, *sums, shards.clone()));
+    for (_, cells, elements, ..) in &arrays {
+        if !(3..=4).contains(&elements.len()) {
+            return Err(invalid("elements are a buffer, starts and lengths, and perhaps bounds"));
+        }
+        let elements = elements.iter().map(|each| Buffer::of(&each, false)).collect::<PyResult<Vec<_>>>()?;
+        held.push((Buffer::of(cells, false)?, elements));
     }
-    let runs = held.iter().map(|(_, _, _, strings, ..)| strings.runs()).collect::<PyResult<Vec<_>>>()?;
-    let mut made = Vec::with_capacity(held.len());
-    for ((form, shape, cells, strings, sums, shards), runs) in held.iter().zip(&runs) {
-        let &[_, rank] = shape.as_slice() else { return Err(invalid("cells are rows of integers")) };
+    let mut given = Vec::with_capacity(held.len());
+    for ((form, _, _, sums, shards), (cells, elements)) in arrays.iter().zip(&held) {
+        let &[_, rank] = cells.shape().as_slice() else { return Err(invalid("cells are rows of integers")) };
         let shards = shards.clone().map(|(grid, strides, count, index_at_start, has_checksum)| ShardsForm {
             grid,
             strides,
@@ -288,11 +335,37 @@ pub fn make_cell_files(
             index_at_start,
             has_checksum,
         });
-        made.push(CellArray::new(form, cells, rank, strings.strings(runs)?, *sums, shards).map_err(invalid)?);
+        given.push(GivenCells {
+            form: PathForm::new(form).map_err(invalid)?,
+            cells: cells.integers()?,
+            rank,
+            bytes: elements[0].bytes()?,
+            numbers: elements[1..].iter().map(Buffer::integers).collect::<PyResult<Vec<_>>>()?,
+            sums: *sums,
+            shards,
+        });
     }
     let (start, edit, end) = beside;
     let names = NamesBeside { start, edit, end, number };
-    guarded(py, || cell_files::make(base, made, &names, threads))
+    let crew = crew.map(|crew| &crew.0);
+    let made = guarded(py, || {
+        let copied = |numbers: &[AtomicI64]| numbers.iter().map(read).collect::<Vec<i64>>();
+        let runs = given.iter().map(|each| {
+            let [starts, lengths] = [each.numbers[0], each.numbers[1]].map(|numbers| numbers.iter().map(read));
+            runs_of(each.bytes, starts, lengths)
+        });
+        let runs = runs.collect::<Option<Vec<_>>>().ok_or("elements beyond their buffer")?;
+        let mut made = Vec::with_capacity(given.len());
+        for (GivenCells { form, cells, rank, numbers, sums, shards, .. }, runs) in given.into_iter().zip(&runs) {
+            let strings = match numbers.get(2) {
+                None => ByteString::each(runs),
+                Some(bounds) => ByteString::between(runs, &copied(bounds)).ok_or(UNBOUND)?,
+            };
+            made.push(CellArray::new(&form, &copied(cells), rank, strings, sums, shards)?);
+        }
+        Ok::<_, String>(cell_files::make(base, made, &names, threads, crew))
+    })?;
+    made.map_err(invalid)
 }
 
 #[pyfunction]

@@ -46,6 +46,7 @@ fn version() -> &'static str {
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline_class::PyPipeline>()?;
     module.add_class::<arguments::PyStoredFiles>()?;
+    module.add_class::<elements::PyCrew>()?;
     module.add_class::<elements::PyHeldCells>()?;
     module.add_class::<growing::PyGrowingCells>()?;
     module.add_class::<contexts::PySureExit>()?;
@@ -89,6 +90,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rows::encode_tiles, module)?)?;
     module.add_function(wrap_pyfunction!(rows::find_cells, module)?)?;
     module.add_function(wrap_pyfunction!(rows::find_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::line_parts, module)?)?;
     module.add_function(wrap_pyfunction!(rows::place_links, module)?)?;
     module.add_function(wrap_pyfunction!(rows::unique_rows, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)

@@ -8,8 +8,10 @@ use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::{NewByteArray, integers, write_integers};
 use super::pipeline_class::guarded;
 use crate::cell_texts::CellTexts;
+use crate::line_parts::Lines;
 use crate::link_placement::{self, Placed};
-use crate::{fragment_ranges, rows};
+use crate::shared_integers::read;
+use crate::{fragment_ranges, manifests, rows};
 
 /// Bytes of numbers of fragments, of first rows and of counts; and whether they tile their cells.
 type Ranges<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, bool);
@@ -109,12 +111,41 @@ pub fn place_links<'py>(
     };
     let [keys, cells, rows] = [0, 1, 2].map(|each| buffers[each].copied_integers());
     let (keys, cells, rows) = (keys?, cells?, rows?);
-    let found = guarded(py, || link_placement::place((&keys, rank), (&cells, &rows, width), canonical))?;
-    let each = |placed: Placed| {
-        let Placed { offsets, families, cells, starts, given, words, edges } = placed;
-        [offsets, families, cells, starts, given, words, edges].iter().map(|numbers| integers(py, numbers)).collect()
-    };
-    found.map(each).transpose()
+    let found = guarded(py, || link_placement::place((&keys, rank), (cells, rows, width), canonical))?;
+    found.map(|placed| told(py, placed)).transpose()
+}
+
+fn told(py: Python<'_>, placed: Placed) -> PyResult<Vec<Bound<'_, PyByteArray>>> {
+    let Placed { offsets, families, cells, starts, given, words, edges } = placed;
+    [offsets, families, cells, starts, given, words, edges].iter().map(|numbers| integers(py, numbers)).collect()
+}
+
+/// Where the runs of each line begin, the lists of fragments, and links as `place_links` tells of them.
+type LineParts<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Vec<Bound<'py, PyByteArray>>);
+
+#[pyfunction]
+pub fn line_parts<'py>(
+    py: Python<'py>,
+    first: &Bound<'py, PyAny>,
+    cells: &Bound<'py, PyAny>,
+    edges: &Bound<'py, PyAny>,
+    keys: &Bound<'py, PyAny>,
+) -> PyResult<Option<LineParts<'py>>> {
+    let held = [Buffer::of(first, false)?, Buffer::of(cells, false)?, Buffer::of(edges, false)?];
+    let keys = Buffer::of(keys, false)?;
+    let &[_, rank] = keys.shape().as_slice() else { return Err(invalid("keys are rows of integers")) };
+    let keys = keys.copied_integers()?;
+    let [first, cells, edges] = [held[0].integers()?, held[1].integers()?, held[2].integers()?];
+    let size = edges.len().checked_sub(1).and_then(|objects| manifests::size(objects, first.len(), rank));
+    let mut found = None;
+    let manifests = NewByteArray::made_by(py, size.ok_or_else(|| invalid("too many bytes"))?, |out| {
+        let [first, cells, edges] = [first, cells, edges].map(|each| each.iter().map(read).collect::<Vec<i64>>());
+        let lines = Lines { first: &first, cells: &cells, edges: &edges, keys: &keys, rank };
+        found = lines.find(out);
+        found.is_some()
+    })?;
+    let (Some(manifests), Some((starts, placed))) = (manifests, found) else { return Ok(None) };
+    Ok(Some((integers(py, &starts)?, manifests, told(py, placed)?)))
 }
 
 fn whole_rows(rows: &Bound<'_, PyAny>, width: usize) -> PyResult<Vec<i64>> {

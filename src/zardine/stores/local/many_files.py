@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from zardine.buffers import BytesLike
 from zardine.errors import InvalidKeyError
@@ -14,6 +14,9 @@ from zardine.kernel import KERNEL
 from zardine.settings import thread_count
 from zardine.stores.local.base_directory import BaseDirectory
 from zardine.stores.local.beside import NAMES
+
+if TYPE_CHECKING:
+    from zardine._kernel import Crew
 
 Place: TypeAlias = tuple[int, bytes]
 """The descriptor of an open directory, and a name in it."""
@@ -47,14 +50,16 @@ def make_files(base: BaseDirectory, values: Iterable[tuple[str, BytesLike]]) -> 
             _make(places, [value for _, value in batch[start : start + len(places)]])
 
 
-def make_cell_files(directory: int, arrays: Sequence[tuple[object, ...]], threads: int) -> list[tuple[str, int]]:
-    """Make files of ``arrays``, as the kernel takes them, in an open directory.
+def make_cell_files(
+    directory: int, arrays: Sequence[tuple[object, ...]], threads: int, crew: Crew
+) -> list[tuple[str, int]]:
+    """Make files of ``arrays``, as the kernel takes them, in an open directory; who helps ``crew`` takes part in it.
 
     Gives the keys below that, and error numbers, of those that could not be made: then some files are there, and some
     in part. Other threads run at once, and until all is done.
     """
     assert KERNEL is not None
-    failed = KERNEL.make_cell_files(directory, arrays, NAMES, 0, threads)  # nothing gets an unfinished name here
+    failed = KERNEL.make_cell_files(directory, arrays, NAMES, 0, threads, crew)  # nothing gets an unfinished name here
     return [(os.fsdecode(key), code) for key, code in failed]
 
 

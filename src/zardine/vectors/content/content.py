@@ -15,6 +15,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.kernel import KERNEL
 from zardine.vectors.content.columns import Column
+from zardine.vectors.content.line_parts import LineRuns
 from zardine.vectors.format.ragged import find_places, row_numbers, runs_at, starts_of, take_rows
 
 Columns = Mapping[str, Column]
@@ -131,6 +132,8 @@ class Content:
     groups: Groups | None = None
     given: GivenRows | None = field(init=False, default=None)
     """Where the rows come from that are not in their order yet: who stores them needs no other copy."""
+    lines: LineRuns | None = field(init=False, default=None)
+    """Where objects and links come from that are lines, whose vertices are as they were given."""
     _linked: Callable[[], tuple[Objects, Mapping[int, Links]]] = field(init=False, repr=False)
     """Works out objects and links that were left out."""
 
@@ -143,11 +146,12 @@ class Content:
         fragments: Fragments,
         linked: Callable[[], tuple[Objects, Mapping[int, Links]]],
         groups: Groups | None = None,
+        lines: LineRuns | None = None,
     ) -> Content:
         """Return what holds rows that are put in their order when somebody asks for them; so are objects and links."""
         made = object.__new__(cls)
         values = {"keys": keys, "row_starts": row_starts, "fragments": fragments, "fragment_attributes": {}}
-        values |= {"groups": groups, "given": given, "_linked": linked}
+        values |= {"groups": groups, "given": given, "_linked": linked, "lines": lines}
         for name, value in values.items():
             object.__setattr__(made, name, value)
         return made

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from zardine.buffers import Ints
+from zardine.buffers import BytesLike, Ints
 from zardine.kernel import KERNEL
 from zardine.vectors.format.links import WORDS_BEFORE, encode_link_cells, rank_of, sigma_of
 from zardine.vectors.format.pieces import Pieces
@@ -76,7 +76,7 @@ def place_in_cells(
     if KERNEL is not None and anchors is None and count:
         found = KERNEL.place_links(*(np.ascontiguousarray(each, np.int64) for each in (keys, cells, rows)), canonical)
         if found is not None:
-            yield from _placed(keys, width, canonical, *(np.frombuffer(each, np.int64) for each in found))
+            yield from placed_by_kernel(keys, width, found, canonical=canonical)
             return
     order: Ints | None = None
     if canonical and width == 2 and anchors is None:  # endpoints in different chunks come in the order of these
@@ -105,19 +105,10 @@ def place_in_cells(
         yield PlacedLinks(_split(row, width, rank), has_order, own, starts, by_cell[some], stored, width)
 
 
-def _placed(
-    keys: Ints,
-    width: int,
-    canonical: bool,
-    offsets: Ints,
-    families: Ints,
-    cells: Ints,
-    starts: Ints,
-    given: Ints,
-    words: Ints,
-    edges: Ints,
-) -> Iterator[PlacedLinks]:
+def placed_by_kernel(keys: Ints, width: int, found: Sequence[BytesLike], *, canonical: bool) -> Iterator[PlacedLinks]:
     """:func:`place_in_cells` of what the kernel found: see ``place_links`` there."""
+    numbers = [np.frombuffer(each, np.int64) for each in found]
+    offsets, families, cells, starts, given, words, edges = numbers
     rank = keys.shape[1]
     data = words.astype("<i8", copy=False).data.cast("B")
     chunks = keys[cells]

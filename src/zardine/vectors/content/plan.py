@@ -20,6 +20,7 @@ from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.content.columns import Column, absent_value
 from zardine.vectors.content.content import Columns, Content, GivenRows, Groups, Links
+from zardine.vectors.content.line_parts import LineParts
 from zardine.vectors.content.link_placement import PlacedLinks, place_in_cells
 from zardine.vectors.format.cell_documents import cell_attributes
 from zardine.vectors.format.documents import LevelBlock, new_level
@@ -155,11 +156,30 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
         blobs = Pieces.of(encode_indexes(fragments.before, counts, fragments.rows - np.repeat(cells, counts)))
     named = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
     yield _cells("vertex_fragments", grid, content.keys, blobs, named)
+    parts = None if content.lines is None else content.lines.parts()
+    if parts is not None:
+        yield from _plan_lines(parts, content, grid, always_links=always_links)
+        return
     yield from plan_members(content, grid.layout)
     links = content.links.get(0)
     if links is not None and (always_links or len(links.endpoints)):
         yield Node("links", group())
         yield from plan_links(0, links, content, grid, always_intra=always_links)
+
+
+def _plan_lines(parts: LineParts, content: Content, grid: Grid, *, always_links: bool) -> Iterator[Node]:
+    """The tables of lines and groups, and links."""
+    rank, blobs = content.keys.shape[1], parts.manifests
+    present = int(np.count_nonzero(np.diff(parts.starts)))
+    size = int(blobs.lengths.sum())
+    yield from plan_objects(parts.ids, parts.attributes, blobs, size, present, rank, grid.layout, sole=True)
+    if content.groups is not None:
+        yield from plan_groups(content.groups, grid.layout)
+    count = sum(len(each.given) for each in parts.placed)
+    if always_links or count:
+        yield Node("links", group())
+        links = Links(np.broadcast_to(np.int64(-1), (count, 2)))  # which rows they are between is known as it is stored
+        yield from plan_links(0, links, None, grid, placed=parts.placed, always_intra=always_links)
 
 
 def plan_members(content: Content, layout: Layout) -> Iterator[Node]:

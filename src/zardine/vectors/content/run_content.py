@@ -13,6 +13,7 @@ from zardine.errors import DataError
 from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import array_of, checked_mapping, joined_arrays
 from zardine.vectors.content.content import Columns, Content, Fragments, GivenRows, Groups, Links, Objects
+from zardine.vectors.content.line_parts import LineRuns
 from zardine.vectors.format.grids import Corners, chunk_runs
 from zardine.vectors.format.ragged import ranges, rows_at, stable_order, starts_of
 
@@ -27,14 +28,18 @@ def run_content(
     link: Callable[[GivenRows, Fragments, Objects], Ints],
     corners: Corners | None = None,
     groups: Groups | None = None,
+    *,
+    are_lines: bool = False,
 ) -> Content:
     """Runs of rows, cut at the rows ``edges`` (ascending) and where the chunk changes.
 
     The rows of each object are those from its place in ``starts`` to the next. Of ``objects`` the ids and attributes
     count. ``link`` says what is linked besides, and is called when somebody asks for links, or for objects.
-    ``corners``: of a box that holds all positions, if one is known. Rows are as ``given`` until somebody asks for them.
+    ``corners``: of a box that holds all positions, if one is known. ``are_lines``: whether that is from each run of an
+    object to the next, and nothing else. Rows are as ``given`` until somebody asks for them.
     """
     first, cells_of, keys, in_cells = chunk_runs(positions, chunk_shape, edges, corners)
+    lines = LineRuns(first, cells_of, keys, starts, objects.ids, objects.attributes) if are_lines else None
     lengths = np.diff(first, append=len(positions))
     by_cell = stable_order(cells_of, len(keys))
     given = GivenRows(positions, columns, first.take(by_cell), lengths.take(by_cell))
@@ -45,7 +50,7 @@ def run_content(
         parts = Objects(objects.ids, manifests, inverse(by_cell), objects.attributes)
         return parts, {0: Links(link(given, fragments, parts))}
 
-    return Content.of_runs(keys, starts_of(in_cells), given, fragments, linked, groups)
+    return Content.of_runs(keys, starts_of(in_cells), given, fragments, linked, groups, lines)
 
 
 def polyline_content(
@@ -63,7 +68,8 @@ def polyline_content(
     """
     edges = starts_of(lengths)
     cuts = edges[:-1][lengths > 0]
-    return run_content(positions, columns, cuts, edges, chunk_shape, objects, _links_of_lines, corners, groups)
+    about = columns, cuts, edges, chunk_shape, objects, _links_of_lines, corners, groups
+    return run_content(positions, *about, are_lines=True)
 
 
 def _links_of_lines(given: GivenRows, fragments: Fragments, objects: Objects) -> Ints:

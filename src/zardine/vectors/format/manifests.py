@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from zardine.buffers import Ints
+from zardine.buffers import BytesLike, Ints
 from zardine.errors import ChunkDecodeError
 from zardine.kernel import KERNEL
 from zardine.vectors.format.pieces import Pieces
@@ -37,14 +37,17 @@ def manifest_pieces(starts: Ints, chunks: Ints, fragments: Ints) -> Pieces:
     size = block_size(chunks.shape[1])
     if KERNEL is not None and len(fragments) >= _MANY:
         arguments = (np.ascontiguousarray(each, np.int64) for each in (starts, chunks, fragments))
-        data = KERNEL.encode_manifests(*arguments, chunks.shape[1])
-        edges = starts * size + 4 * np.arange(len(starts))
-        heads = 4 * np.arange(1, len(starts))
-        return Pieces(data, edges[:-1] + heads, np.diff(edges), framed=True)
+        return framed_manifests(KERNEL.encode_manifests(*arguments, chunks.shape[1]), starts, chunks.shape[1])
     blocks = np.zeros(len(fragments), _block(chunks.shape[1]))
     blocks["chunk"], blocks["fragment"] = chunks, fragments
     data, edges = blocks.tobytes(), starts.tolist()
     return Pieces.of([(b - a).to_bytes(4, "little") + data[a * size : b * size] for a, b in pairwise(edges)])
+
+
+def framed_manifests(data: BytesLike, starts: Ints, rank: int) -> Pieces:
+    """:func:`manifest_pieces`, which lie in ``data`` already, each behind its length."""
+    lengths = np.diff(starts) * block_size(rank) + 4
+    return Pieces(data, starts_of(lengths + 4)[:-1] + 4, lengths, framed=True)
 
 
 def decode_manifests(blobs: Sequence[bytes], rank: int) -> tuple[Ints, Ints, Ints]:

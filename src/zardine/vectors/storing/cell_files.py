@@ -99,11 +99,13 @@ class CellFiles:
         self._workers = 0
         self._ends: list[Callable[[], None]] = []
         self._errors: list[BaseException] = []
+        assert KERNEL is not None
+        self._crew = KERNEL.Crew()
 
     def make(self, arrays: Sequence[NewCells], threads: int) -> None:
         """Make files now, by so many threads at most. Raises :class:`~zardine.errors.StoreError`."""
         directory = self._open()
-        for key, code in make_cell_files(directory, arrays, threads):
+        for key, code in make_cell_files(directory, arrays, threads, self._crew):
             raise self._failed(OSError(code, os.strerror(code), key))
 
     def _open(self) -> int:
@@ -160,12 +162,14 @@ class CellFiles:
             self._add(partial(self.make, some, thread_count()))
         while self._do_one():
             pass
+        self._crew.help()  # who is still at something
         self._wait()
         self._raise()
 
     def _run(self, ends: bool) -> None:
         while self._do_one(ends=ends):
             pass
+        self._crew.help()
 
     def _do_one(self, *, ends: bool = False) -> bool:
         """Do what waits longest; whether there was anything, and all went well so far. If not, a worker ``ends``."""
