@@ -148,7 +148,7 @@ def test_all_reasons_and_no_traceback(run: Any, tmp_path: Path) -> None:
     assert result.stderr == (
         "Error: nothing was converted: 2 of the 3 nodes cannot be expressed in Zarr v2\n"
         "  - /a: dimension names ['x', None]: v2 has an attribute for them, in which all have names\n"
-        "  - /a: shards: there are none before v3; shards=None stores its 4 chunks one by one\n"
+        "  - /a: shards: there are none before v3; --shards none stores its 4 chunks one by one\n"
         "  - /b: data type bfloat16: there is none before v3\n"
     )
     assert not (tmp_path / "old").exists()
@@ -167,7 +167,7 @@ def test_all_reasons_and_no_traceback(run: Any, tmp_path: Path) -> None:
         (["SRC", "DST", "--chunks", "1,1,1"], "Error: chunks (1, 1, 1) fit no array of the source"),
         (["SRC", "DST", "--compressor", "{x"], "is neither a name nor JSON"),
         (["SRC", "DST", "--compressor", "none", "--compressor", "zstd"], "'none' stands alone"),
-        (["SRC", "DST", "--zarr-format", "2", "--shards", "10"], "Error: shards needs zarr_format=3"),
+        (["SRC", "DST", "--zarr-format", "2", "--shards", "10"], "Error: shards needs --zarr-format 3"),
         (["SRC", "--metadata-only", "--chunks", "5"], "leaves chunks as they are: chunks cannot change"),
         (["SRC", "DST", "--storage-option", "a=1"], "storage_options"),
         (["SRC", "DST", "--target-option", "b"], "'b' is not KEY=VALUE"),

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 
 import zardine
 import zardine.cli.paths
+from zardine import vectors
 from zardine.cli.errors import REPORT, Settings, arguments, exit_code_of
 from zardine.errors import CorruptionError, ZarrUserWarning
 
@@ -216,3 +218,19 @@ def test_warnings_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert exit_code_of(run, Settings()) == 0
     assert capsys.readouterr().err == "Warning: two documents\n"
+
+
+def test_arguments_are_named_as_options(run: Any, tmp_path: Path) -> None:
+    zardine.create_array(tmp_path / "old.zarr", data=[1, 2], zarr_format=2)
+    vectors.write_points(tmp_path / "p.zv", np.repeat([[0.0], [50.0], [90.0]], 3, axis=1), chunk_shape=40)
+    said = run("reshard", tmp_path / "old.zarr", "--shards", "2").stderr
+    assert said == "Error: Zarr v2 has no shards: 'zardine convert' makes the array one of v3\n"
+    assert ": --format names the format" in run("vectors", "export", tmp_path / "p.zv", tmp_path / "p.csv").stderr
+    array = zardine.create_array(tmp_path / "a.zarr", data=[1])
+    said = run("vectors", "info", tmp_path / "a.zarr").stderr
+    assert said == f"Error: an array, not a group, is stored at {array.store_path}\n"
+    cell = next(each for each in (tmp_path / "p.zv/0/vertices/c").rglob("*") if each.is_file())
+    cell.unlink()
+    found = run("vectors", "validate", tmp_path / "p.zv")
+    assert found.exit_code == 1
+    assert "'zardine vectors repair --drop-lost' makes do with what is left" in found.stdout

@@ -301,3 +301,21 @@ def test_packages_that_are_missing(run: Any, tmp_path: Path, monkeypatch: pytest
         assert "pip install 'zardine[vectors]'" in result.stderr
         assert "bug" not in result.stderr
     assert mesh.read_bytes() == old
+
+
+@pytest.mark.parametrize("file", ["http://127.0.0.1:9/a%20b.las", "s3://bucket/tracts.trk"])
+def test_single_files_behind_urls(run: Any, tmp_path: Path, file: str) -> None:
+    result = run("vectors", "import", file, tmp_path / "x.zv")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"Error: {file} is behind a URL, ")
+    assert "no single files: copy it" in result.stderr
+    assert not (tmp_path / "x.zv").exists()
+
+
+def test_options_of_sources_that_there_are_not(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.swc").write_text("1 1 0 0 0 1 -1\n")
+    for file in ("s3://bucket/s.precomputed", tmp_path / "a.swc"):
+        result = run("vectors", "import", file, tmp_path / "x.zv", "--source-option", "colour=red")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "storage_options" in result.stderr
+        assert "Traceback" not in result.stderr

@@ -140,3 +140,13 @@ def test_copies_with_other_fields() -> None:
     assert all(getattr(copy, name) is getattr(metadata, name) for name in names)
     with pytest.raises(AttributeError):
         with_fields(metadata, no_field=1)
+
+
+def test_what_was_parsed_is_shown_without_its_bytes() -> None:
+    store = MemoryStore()
+    zardine.create_array(store, shape=(4,), dtype="i2")
+    for _ in range(2):  # as it was parsed, and as it is remembered
+        shown = repr(zardine.open_array(store, mode="r").metadata)
+        assert "shape=(4,)" in shown
+        assert "attributes={}" in shown
+        assert "document=" not in shown

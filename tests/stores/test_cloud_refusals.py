@@ -338,11 +338,13 @@ def test_an_endpoint_in_the_environment(monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
     with pytest.raises(StoreError, match=r"AWS_ENDPOINT_URL is the URL of a service"):
         zardine.open("s3://bucket/a", storage_options={"anon": True})
-    monkeypatch.setenv("AWS_ENDPOINT_URL", servers.s3().url)
     bucket = servers.new_bucket()
-    store = resolve_store(f"s3://{bucket}/a", storage_options={"key": "a", "secret": "b"})[0]
-    store.set("k", b"x")
-    assert store.get("k") == b"x"
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
+        monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+        monkeypatch.setenv(name, servers.s3().url)
+        store = resolve_store(f"s3://{bucket}/{name}", storage_options={"key": "a", "secret": "b"})[0]
+        store.set("k", b"x")
+        assert store.get("k") == b"x"
 
 
 def test_an_endpoint_on_the_command_line():

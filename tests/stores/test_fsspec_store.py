@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import pickle
 import tarfile
@@ -482,3 +484,18 @@ def test_references_to_what_is_missing_are_errors(tmp_path):
     fs = fsspec.filesystem("reference", fo=references, remote_protocol="file")
     array = zardine.open_array(FsspecStore(fs, read_only=True), mode="r")
     assert array[:].tolist() == [1, 2, 3, 4, 0, 0, 0, 0]
+
+
+def test_chunks_in_the_document_of_references(tmp_path):
+    """fsspec tells the length of the base64 text of such, not of the bytes."""
+    plain = np.arange(6, dtype="<i2")
+    array = {"zarr_format": 2, "shape": [6], "chunks": [6], "dtype": "<i2", "fill_value": -9, "order": "C"}
+    document = json.dumps({**array, "compressor": None, "filters": None})
+    chunk = "base64:" + base64.b64encode(plain.tobytes()).decode()
+    references = {".zgroup": '{"zarr_format": 2}', "a/.zarray": document, "a/0": chunk}
+    (tmp_path / "r.json").write_text(json.dumps({"version": 1, "refs": references}))
+    group = zardine.open_group("reference://", mode="r", storage_options={"fo": str(tmp_path / "r.json")})
+    assert group["a"][:].tolist() == plain.tolist()
+    assert group["a"][2:4].tolist() == [2, 3]
+    assert group.store.get("a/0") == plain.tobytes()
+    assert zardine.verify(group.store).ok

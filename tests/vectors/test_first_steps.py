@@ -159,3 +159,26 @@ def test_the_reference_system_goes_along() -> None:
 def test_one_axis_cannot_be_drawn() -> None:
     with pytest.raises(DataError, match="plots have 2 or 3"):
         Points(np.arange(4.0).reshape(4, 1)).plot()
+
+
+def test_what_a_wrong_argument_is_answered() -> None:
+    store, places = MemoryStore(), np.arange(12.0).reshape(4, 3)
+    vectors.write_points(store, places, chunk_shape=20)
+    with pytest.raises(SelectionError, match=r"holds a point_cloud: see read_points$"):
+        vectors.read_polylines(store)
+    with pytest.raises(SelectionError, match=r"groups\[name\]"):
+        vectors.read_points(store, group_ids=["left"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"it is part of layout=Layout\(chunk_shape=...\)"):
+        vectors.create(MemoryStore(), "points", bounds=(0, 0, 0, 9, 9, 9), chunk_shape=5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"it is part of space=Space\(bounds=...\)"):
+        vectors.write(MemoryStore(), Points(places), bounds=(0, 0, 0, 9, 9, 9))  # type: ignore[call-arg]
+    with pytest.raises(DataError, match=r"layout is a Layout, Layout\(...\), not dict"):
+        vectors.write(MemoryStore(), Points(places), layout={"chunk_shape": 5})  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"space is a Space, Space\(...\), not tuple"):
+        vectors.create(MemoryStore(), "points", layout=Layout(chunk_shape=5), space=(0, 1))  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"faces: no array of values: rows of different lengths$"):
+        vectors.write_mesh(MemoryStore(), places, [[0, 1, 2], [0, 1, 2, 3]])  # type: ignore[list-item]
+    with pytest.raises(DataError, match="give text without '/'"):
+        vectors.write_points(MemoryStore(), places, vertex_attributes={"a/b": [1, 2, 3, 4]})
+    with pytest.raises(DataError, match="not str: import_vectors"):
+        Polylines.from_tractogram("tracts.trk")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,6 +13,8 @@ from errno import EBADF
 from typing import Any, Final
 
 import click
+
+from zardine.cli.wording import in_the_shell
 
 FINE: Final = 0
 FAULTS: Final = 1
@@ -99,18 +100,8 @@ def error_text(error: BaseException) -> str:
     elif isinstance(error, MemoryError) and not str(error):
         text = "there is not enough memory"
     else:
-        text = _OPTIONS.sub(lambda found: _AS_OPTIONS[found[0]], str(error)) or type(error).__name__
+        text = in_the_shell(str(error)) or type(error).__name__
     return clean_lines(text)
-
-
-_AS_OPTIONS: Final = {
-    "overwrite=True or mode='w'": "--overwrite",
-    "overwrite=True": "--overwrite",
-    "resume=True continues it": "the command without --no-resume continues it",
-    "target_path='name'": "--target-path name",
-}
-"""Arguments of Python that errors of the library name, as options of commands."""
-_OPTIONS: Final = re.compile("|".join(map(re.escape, _AS_OPTIONS)))
 
 
 def clean_lines(text: str) -> str:
@@ -122,7 +113,7 @@ def clean_lines(text: str) -> str:
 
 def _show_warning(message: Warning | str, *place: Any, **options: Any) -> None:
     """Show a warning without the line of code that gave it, which says nothing to users."""
-    click.echo(f"Warning: {clean_lines(str(message))}", err=True)
+    click.echo(f"Warning: {clean_lines(in_the_shell(str(message)))}", err=True)
 
 
 def _told(error: Exception, settings: Settings) -> int:

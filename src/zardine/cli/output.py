@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from zardine.cli.wording import in_the_shell
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -48,7 +50,7 @@ def print_faults(*found: Iterable[Fault], words: Mapping[str, str] = _WORDS) -> 
     console = make_console()
     for each in chain(*found):
         console.print(words[each.severity], style="bold red" if each.severity == "error" else "yellow", end=" ")
-        console.print(clean(str(each)), soft_wrap=True)
+        console.print(clean(in_the_shell(str(each))), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

@@ -115,13 +115,14 @@ def import_file(
     from zardine.hierarchy.place import find_place
     from zardine.stores.path import StorePath
     from zardine.vectors import describe_store
-    from zardine.vectors.exchange.formats import format_of, import_vectors
+    from zardine.vectors.exchange.formats import format_of, import_vectors, source_of
 
     check_file(file)
     if "://" not in file and os.path.isdir(file) and not _is_folder(file, name):
         raise click.ClickException(f"{file!r} is a directory, not a file")
     with arguments():
-        format_of(file, name, stored=True, storage_options=source_options or None)
+        chosen = format_of(file, name, stored=True, storage_options=source_options or None)
+        source_of(file, chosen, source_options or None)
         store = StorePath(*find_place(path, node, mode="a", storage_options=storage_options or None))
     if not words["overwrite"]:
         _check_room(store, path if node is None else f"{path.rstrip('/')}/{node}")

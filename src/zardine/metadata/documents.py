@@ -77,9 +77,9 @@ class ArrayMetadata:
     zarr_format: int = 3
     older: OlderForm | None = None
     """Where ``zarr_format`` is 2 or 1."""
-    document: bytes | None = field(default=None, init=False)
+    document: bytes | None = field(default=None, init=False, repr=False)
     """The stored bytes that this was parsed from, if they are all that is stored. Copies with changes have none."""
-    first_document: bytes | None = field(default=None, init=False)
+    first_document: bytes | None = field(default=None, init=False, repr=False)
     """The same of the first document, beside which there may be others; equal bytes have the same layout."""
 
     @property

@@ -35,6 +35,9 @@ class _NoAttributes(Mapping[str, JSON]):
     def __len__(self) -> int:
         return 0
 
+    def __repr__(self) -> str:
+        return "{}"
+
     def __reduce__(self) -> tuple[type[dict[str, JSON]], tuple[()]]:
         return dict, ()
 

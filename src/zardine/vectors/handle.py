@@ -36,7 +36,7 @@ from zardine.vectors.selecting import LINES, Selection
 from zardine.vectors.skeleton import append_skeleton
 from zardine.vectors.storing.store import VectorStore
 from zardine.vectors.validation.validate import validate
-from zardine.vectors.writing import Layout, Space, kind_named, write
+from zardine.vectors.writing import Layout, Space, kind_named, with_hints_of_place, write
 
 _VALUES = {"point_cloud": "Points", "graph": "a Graph", "skeleton": "a Skeleton", "mesh": "a Mesh"}
 
@@ -292,6 +292,7 @@ def open(path: StoreLike | Group, mode: Literal["r", "r+"] = "r") -> Vectors:
     return Vectors(path, mode)
 
 
+@with_hints_of_place
 def create(
     path: StoreLike,
     kind: str,
@@ -319,6 +320,8 @@ def create(
     :class:`~zardine.errors.NodeExistsError` where something is stored and ``overwrite`` is false.
     """
     named = kind_named(kind)
+    if space is not None and not isinstance(space, Space):
+        raise DataError(f"space is a Space, Space(...), not {type(space).__name__}")
     where = space or Space()
     if bounds is not None and where.bounds is not None:
         raise DataError("bounds are given twice: as an argument, and in space")

@@ -255,7 +255,9 @@ class Polylines:
         given, tractogram = tractogram, getattr(tractogram, "tractogram", tractogram)
         if not hasattr(tractogram, "streamlines"):
             reason = "a tractogram of nibabel is needed"
-            raise DataError(f"{reason}, not {type(given).__name__}: zardine.vectors.exchange.formats reads files")
+            raise DataError(
+                f"{reason}, not {type(given).__name__}: import_vectors, or nibabel.streamlines.load, reads files"
+            )
         lines = [np.asarray(line) for line in tractogram.streamlines]
         lengths = np.array([len(line) for line in lines], np.int64)
         whole = np.concatenate(lines) if lines else np.zeros((0, 3), np.float32)

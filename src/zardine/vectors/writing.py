@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, Lengt
 from zardine.vectors.format.documents import KINDS, plain_axes
 from zardine.vectors.format.layouts import CodecsLike, Shards, layout_from
 from zardine.vectors.results import Geometry, Graph, Mesh, Points, Polylines, Skeleton
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _PLURALS = {
     "points": "point_cloud",
@@ -105,6 +110,34 @@ def _rank(ranks: Mapping[str, int]) -> int:
     return rank
 
 
+_PLACES: Mapping[str, type[Layout] | type[Space]] = {"layout": Layout, "space": Space}
+
+
+def with_hints_of_place(function: Callable[P, R]) -> Callable[P, R]:
+    """Return ``function``, which says of options of :class:`Layout` and :class:`Space` that these take them."""
+    own = signature(function).parameters
+    homes = {
+        each.name: (argument, kind)
+        for argument, kind in _PLACES.items()
+        for each in fields(kind)
+        if each.name not in own
+    }
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name in kwargs:
+            if name in homes:
+                argument, kind = homes[name]
+                raise TypeError(
+                    f"{function.__name__}() got an unexpected keyword argument {name!r}: it is part of "
+                    f"{argument}={kind.__name__}({name}=...)"
+                )
+        return function(*args, **kwargs)
+
+    return call
+
+
+@with_hints_of_place
 def write(
     path: StoreLike,
     geometry: Geometry,
@@ -160,6 +193,9 @@ def _kinds_of(geometry: Geometry) -> tuple[str, ...]:
 
 def options_of(layout: Layout | None, space: Space | None, overwrite: bool) -> StoreOptions:
     """Return the options that writers take."""
+    for (argument, kind), given in zip(_PLACES.items(), (layout, space), strict=True):
+        if given is not None and not isinstance(given, kind):
+            raise DataError(f"{argument} is a {kind.__name__}, {kind.__name__}(...), not {type(given).__name__}")
     chosen, where = layout or Layout(), space or Space()
     return {
         "chunk_shape": chosen.chunk_shape,

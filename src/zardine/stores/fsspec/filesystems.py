@@ -173,6 +173,17 @@ def is_reference(fs: Any, name: str) -> bool:
     return "reference" in names_of(fs) and name in fs.references
 
 
+def is_inline(fs: Any, name: str) -> bool:
+    """Return whether the bytes of a file are in the document of references itself.
+
+    fsspec tells the length of their text there, which base64 makes longer than what is read.
+    """
+    if "reference" not in names_of(fs):
+        return False
+    held = fs.references.get(name)
+    return isinstance(held, (str, bytes)) and held[:7] in ("base64:", b"base64:")
+
+
 def is_busy(error: BaseException) -> bool:
     """Return whether a service, or the way to it, seems to have too much to do."""
     for each in (error, error.__cause__):

@@ -32,6 +32,7 @@ from zardine.stores.fsspec.filesystems import (
     forget_listings,
     has_buckets,
     is_busy,
+    is_inline,
     is_reference,
     is_rooted,
     is_without_bucket,
@@ -227,7 +228,7 @@ class FsspecStore(Store):
             return None
         if info.get("type") == "directory":
             return None
-        if info.get("size") is None:
+        if info.get("size") is None or is_inline(self._fs, name):
             data = self._ask(self._fs.cat_file, name, nbytes=None)
             return {**info, "size": len(data)}
         return info

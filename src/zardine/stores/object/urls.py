@@ -96,7 +96,7 @@ def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, An
         raise StoreError(f"{url!r} names no bucket: {scheme}://bucket/path is meant")
     if service == "s3":
         config = {**profile_options(options.profile, config), **config}
-        for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
             if os.environ.get(name):
                 config.setdefault("endpoint", check_endpoint(os.environ[name], name))
     if service == "az":

@@ -122,7 +122,8 @@ def plain_array(values: Any, what: str) -> npt.NDArray[Any]:
     try:
         return np.asarray(values)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{what}: no array of values: {error}") from None
+        reason = "rows of different lengths" if "inhomogeneous" in str(error) else str(error)
+        raise DataError(f"{what}: no array of values: {reason}") from None
 
 
 def checked_ids(ids: Any, count: int | None, what: str) -> Ints:

@@ -204,9 +204,9 @@ def join_columns(
 def check_name(name: str) -> str:
     """``name`` if an attribute can be called so. Raises :class:`~zardine.errors.DataError`."""
     if not isinstance(name, str) or not name or "/" in name or "\0" in name or name.startswith("__"):
-        raise DataError(f"{name!r} is no name for an attribute: a part of a path is needed")
+        raise DataError(f"{name!r} is no name for an attribute: give text without '/' that does not begin with '__'")
     if name in _RESERVED or not is_unicode(name):
-        raise DataError(f"{name!r} is no name for an attribute: files and folders of Zarr, or none, are called so")
+        raise DataError(f"{name!r} is no name for an attribute: files of Zarr, or none, are called so; give another")
     return name
 
 

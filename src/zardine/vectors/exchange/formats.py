@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,7 +210,7 @@ def import_vectors(
     others three.
     """
     chosen = format_of(source, format, stored=True, storage_options=storage_options)
-    given = _given(source, chosen, storage_options)
+    given = source_of(source, chosen, storage_options)
     check_room(path, options.get("overwrite", False))
     if options.get("overwrite"):
         _check_stays(given, find_place(path, mode="a"))
@@ -258,7 +259,7 @@ def plan_import(
     :func:`import_vectors` for what is wrong with the file.
     """
     chosen = format_of(source, format, stored=True, storage_options=storage_options)
-    given = _given(source, chosen, storage_options)
+    given = source_of(source, chosen, storage_options)
     target = Place.of(*find_place(path, target_path, mode="a", storage_options=target_options), given=path)
     if options.get("overwrite"):
         _check_stays(given, (target.store, target.path))
@@ -517,7 +518,7 @@ def _is_folder(target: StoreLike, chosen: Format) -> bool:
     return str(target).endswith("/") or (Path(target).is_dir() and Path(target).suffix.lower() not in chosen.endings)
 
 
-def _given(source: StoreLike, chosen: Format, storage_options: Mapping[str, Any] | None) -> Path | Place:
+def source_of(source: StoreLike, chosen: Format, storage_options: Mapping[str, Any] | None) -> Path | Place:
     """Where a file or folder is, which can be read. Raises :class:`~zardine.errors.DataError` for others."""
     if chosen.is_folder:
         named = source.removeprefix(PREFIX) if isinstance(source, str) else source
@@ -539,4 +540,9 @@ def _opened(given: Path | Place, chosen: Format, options: Mapping[str, Any]) -> 
 def _file(place: StoreLike) -> Path:
     if not isinstance(place, str | Path):
         raise TypeError(f"this format is a file: a path is needed, not {type(place).__name__}")
+    if isinstance(place, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", place):
+        raise UnsupportedError(
+            f"{place} is behind a URL, where folders of neuroglancer and GEFF are read and written, no single "
+            "files: copy it from or to a disk"
+        )
     return Path(place)

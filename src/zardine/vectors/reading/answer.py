@@ -139,7 +139,8 @@ def check_geometry(level: Level, *names: str) -> None:
     """Raise :class:`SelectionError` for a store that holds another geometry, whose vertices are connected otherwise."""
     held = [name for name in level.owner.root.geometry_types if name in KINDS]
     if held and not set(held) & set(names):
-        raise SelectionError(f"{level.owner.name} holds a {held[0]}: see {KINDS[held[0]].reader}, or read_points")
+        readers = list(dict.fromkeys((KINDS[held[0]].reader, "read_points")))
+        raise SelectionError(f"{level.owner.name} holds a {held[0]}: see {' or '.join(readers)}")
 
 
 def run_query(level: Level, query: Query, *, fragments: bool = False) -> Found:

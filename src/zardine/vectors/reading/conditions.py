@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ def holds(values: npt.NDArray[Any], condition: Any, name: str) -> npt.NDArray[np
 
     A function of the values that gives truth values; a ``slice(low, high)``, both ends included; one value; or
     values: a list, set, range, array, series or anything else that can be gone through, but text and mappings.
-    ``None`` is a value that is missing: it is in no slice. Raises :class:`~zardine.errors.SelectionError`.
+    ``None`` is a value that is missing: it is in no slice. Raises :class:`~zardine.errors.SelectionError`, also for
+    text where there are numbers, and for numbers where there is text, which no value could be.
     """
     try:
         found = _compared(values, condition, name)
@@ -39,8 +40,10 @@ def _compared(values: npt.NDArray[Any], condition: Any, name: str) -> npt.NDArra
     if isinstance(condition, slice):
         if condition.step is not None:
             raise SelectionError(f"where[{name!r}]: a slice(low, high) of values has no step, not {condition.step!r}")
+        _check_kinds(values, (condition.start, condition.stop), name)
         return _between(values, condition.start, condition.stop)
     if isinstance(condition, range):
+        _check_kinds(values, (condition.start,), name)
         return _in_range(values, condition)
     if isinstance(condition, Mapping):
         raise SelectionError(f"where[{name!r}] is a {type(condition).__name__}, which is neither a value nor a list")
@@ -48,12 +51,24 @@ def _compared(values: npt.NDArray[Any], condition: Any, name: str) -> npt.NDArra
         raise SelectionError(f"where[{name!r}]: some values are masked; leave them out")
     wanted = _scalar(condition)
     if not _has_parts(wanted):
+        _check_kinds(values, (wanted,), name)
         return np.asarray(values == wanted)
     each = [_scalar(one) for one in wanted]
     wrong = next((one for one in each if _has_parts(one)), None)
     if wrong is not None:
         raise SelectionError(f"where[{name!r}] is a list of values; a {type(wrong).__name__} is none")
+    _check_kinds(values, each, name)
     return _in_texts(values, each) if values.dtype.kind in "TO" else _in_numbers(values, each)
+
+
+def _check_kinds(values: npt.NDArray[Any], wanted: Sequence[Any], name: str) -> None:
+    """Raise :class:`SelectionError` where all that is asked for is text among numbers, or numbers among texts."""
+    texts = values.dtype.kind in "TO"
+    strange = (int, float, np.number, np.bool_) if texts else (str, bytes)
+    given = [each for each in wanted if each is not None]
+    if given and all(isinstance(each, strange) for each in given):
+        held, needed = ("text", "text") if texts else (str(values.dtype), "numbers")
+        raise SelectionError(f"where[{name!r}] asks for {given[0]!r}, and the attribute holds {held}: give {needed}")
 
 
 def _scalar(value: Any) -> Any:

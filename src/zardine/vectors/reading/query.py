@@ -88,7 +88,10 @@ def _ids(values: Any, argument: str) -> Ints | None:
     if values is None:
         return None
     try:
-        return checked_ids(_listed(values, argument, "integers"), None, argument)
+        listed = _listed(values, argument, "integers")
+        if argument == "group_ids" and any(isinstance(each, str) for each in listed):
+            raise SelectionError("group_ids are integers; open(path).groups[name] reads a group by its name")
+        return checked_ids(listed, None, argument)
     except DataError as error:
         raise SelectionError(error.reason) from None
 

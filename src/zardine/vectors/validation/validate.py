@@ -30,9 +30,10 @@ def validate(path: StoreLike, *, progress: Progress | None = None) -> Report:
     """Check a whole store: documents, lists of chunks, rows, fragments, attributes, links, objects, groups, levels.
 
     Reads everything once; anew, a few times, where it finds something and somebody changed the store meanwhile. In
-    memory are about 250,000 vertices, with what belongs to them, and the object index and lists of chunks. Raises only
-    where there is no store at all, or it cannot be reached, or never stays the same for long enough; a damaged one
-    gives findings. ``progress`` is called with the number of levels done, and of all.
+    memory are about 250,000 vertices, with what belongs to them, and the object index and lists of chunks. Raises
+    only where there is no store at all, or it cannot be reached, or neither the place nor consolidated metadata tell
+    what it has, or it never stays the same for long enough; a damaged one gives findings. ``progress`` is called with
+    the number of levels done, and of all.
     """
     for _ in attempts(CHANGES):
         before = state_of(path)  # after the wait, in which others change the store, too
@@ -56,6 +57,8 @@ def _report(path: StoreLike, progress: Progress | None) -> Report:
     levels: dict[int, tuple[Level, Content]] = {}
     counts: dict[int, int] = {}
     numbers = owner.level_numbers()
+    for number in numbers[:1]:
+        owner.names(str(number))  # where nothing tells what is there nothing can be checked, which is no fault of it
     for done, number in enumerate(numbers):
         level = guarded(findings, "level-document", str(number), partial(owner.level, number))
         if level is not None and not _is_being_changed(level, findings):
