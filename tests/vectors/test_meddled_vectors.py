@@ -16,9 +16,13 @@ from meddling import Stage, let_play
 from zardine import vectors
 from zardine.errors import SelectionError
 from zardine.storage import MemoryStore
+from zardine.vectors.storing.transactions import OvertakenError
 
 FOUND = [77, 102, 111]
 """Seeds that have once found something: links in a new direction, off the grid of a level that grew."""
+
+FOUND_FAR = [41, 45, 51, 57, 65, 134, 191]
+"""Seeds that have once found something: changes that took the place of others' before these were carried out."""
 
 State = dict[int, tuple[int, int]]
 """Of each object, by its number, the value of its vertices, and in which of its places it is."""
@@ -85,6 +89,8 @@ class Geometry:
 class Worker:
     """Changes objects whose numbers are its own, of which it knows all."""
 
+    does = ("append", "append", "delete", "give", "move")
+
     def __init__(self, stage: Stage, chosen: random.Random, geometry: Geometry, number: int, first: list[int]) -> None:
         self.stage, self.chosen, self.geometry, self.number = stage, random.Random(chosen.random()), geometry, number
         self.state: State = dict.fromkeys(first, (0, 0))
@@ -94,17 +100,24 @@ class Worker:
 
     def run(self) -> None:
         for _ in range(self.times):
-            new, change = self.chosen.choice([self.append, self.append, self.delete, self.give, self.move])()
+            new, change = getattr(self, self.chosen.choice(self.does))()
             self.history.append(new)
             self.until_done(lambda change=change, new=new: self.made(change, new))  # type: ignore[misc]
             self.state = new
 
     def made(self, change: Callable[[Any], object], new: State) -> None:
-        store = self.stage.store(kills=True)
-        now = self.mine(self.geometry.read(store))
-        assert now in (self.state, new)  # where a change was killed
-        if now != new:
-            change(store)
+        while True:
+            store = self.stage.store(kills=True)
+            now = self.mine(self.geometry.read(store))
+            assert now in (self.state, new)  # where a change was killed
+            if now == new:
+                return
+            try:
+                change(store)
+                return
+            except OvertakenError:
+                assert self.stage.far  # elsewhere nobody comes between
+                self.stage.sleep(0.5)
 
     def until_done(self, work: Callable[[], object]) -> None:
         self.stage.until_done(work)()
@@ -141,6 +154,12 @@ class Worker:
                 vectors.move_vertices(store, self.geometry.places(each, new[each][1]), object_ids=[each])
 
         return new, change
+
+
+class FarWorker(Worker):
+    """Changes what needs nothing to be stored anew but cells and rows: for the rest object stores have no promise."""
+
+    does = ("append", "append", "give", "move")
 
 
 @pytest.mark.filterwarnings("ignore::zardine.errors.ZarrUserWarning")
@@ -193,3 +212,32 @@ def test_a_store_that_several_change(monkeypatch: pytest.MonkeyPatch, seed: int)
     vectors.build_pyramid(inner)
     assert vectors.validate(inner).findings == ()
     assert geometry.read(inner) == {**wanted, 8999: (0, 0)}
+
+
+@pytest.mark.parametrize("seed", [*range(4000 if SOAK else 30), *FOUND_FAR])
+def test_an_object_store_that_several_change(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Points within the bounds that the store has, changed from several machines, of which no lock keeps any out."""
+    chosen = random.Random(seed)
+    inner = MemoryStore()
+    geometry = Geometry("points")
+    first = list(range(9000, 9000 + chosen.randint(1, 5)))
+    shape, shards = chosen.choice([20, 50, 100]), chosen.choice([None, 2, 4])
+    geometry.write(inner, first, bounds=(0, 0, 300, 200), chunk_shape=shape, shard_shape=shards)
+    stage = Stage(seed, inner, kills=chosen.choice([0, 0, 1, 3]), far=True)
+    let_play(monkeypatch, stage)
+    workers = [FarWorker(stage, chosen, geometry, number, first if number == 9 else []) for number in (1, 2, 9)]
+
+    def reader() -> None:
+        store = stage.store()
+        for _ in range(3):
+            known = [len(each.history) for each in workers]
+            found = geometry.read(store)
+            for worker, count in zip(workers, known, strict=True):
+                assert worker.mine(found) in worker.history[max(0, count - 2) :]
+
+    stage.run(*(each.run for each in workers), reader)
+    wanted = {number: told for each in workers for number, told in each.state.items()}
+    assert geometry.read(inner) == wanted
+    if stage.has_killed:
+        vectors.repair(inner)
+    assert vectors.validate(inner).findings == ()
