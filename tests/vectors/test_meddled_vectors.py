@@ -21,7 +21,7 @@ from zardine.vectors.storing.transactions import OvertakenError
 FOUND = [77, 102, 111]
 """Seeds that have once found something: links in a new direction, off the grid of a level that grew."""
 
-FOUND_FAR = [41, 45, 57, 134, 191]
+FOUND_FAR = [41, 45, 57, 134, 191, 454]
 """Seeds that have once found something: changes that took the place of others' before these were carried out."""
 
 State = dict[int, tuple[int, int]]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from zardine.errors import ArrayChangedError, DataError
+from zardine.errors import ArrayChangedError, DataError, SelectionError
 from zardine.hierarchy.find import describe, document_key, parse_found
 from zardine.hierarchy.place import find_place
 from zardine.metadata.v3 import DOCUMENT_NAME
@@ -113,7 +113,7 @@ def _locked(
             owner = replace(owner, listed=numbers)
             try:
                 return change(HeldPlace(store, inner, owner, reading), *args, **kwargs)
-            except (DataError, ArrayChangedError) as error:
+            except (DataError, SelectionError, ArrayChangedError) as error:
                 if _is_overtaken(store, level, reading):
                     what = f"somebody else has changed {describe(store, level)} meanwhile: try again"
                     raise OvertakenError(what) from error
