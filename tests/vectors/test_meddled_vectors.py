@@ -47,34 +47,53 @@ class Geometry:
             return (where,), {"object_ids": numbers, **values}
         both = np.concatenate(where)
         firsts = 3 * np.arange(len(numbers)).reshape(-1, 1)
+        if self.kind == "mesh":
+            return (both, firsts + np.arange(3)), {"object_ids": of_vertices, **values}
+        if self.kind == "skeleton":
+            parents = np.where(np.arange(3), firsts + np.arange(-1, 2), -1).ravel()
+            return (both, parents), {"object_ids": of_vertices, **values}
         edges = np.concatenate([firsts + np.array([0, 1]), firsts + np.array([1, 2])])
         return (both, *([edges] if self.kind == "graph" else [])), {"object_ids": of_vertices, **values}
 
     def write(self, store: Any, numbers: list[int], **how: Any) -> None:
         write = {"points": vectors.write_points, "lines": vectors.write_polylines, "graph": vectors.write_graph}
+        write |= {"mesh": vectors.write_mesh, "skeleton": vectors.write_skeleton}
         positional, named = self.given(numbers)
         write[self.kind](store, *positional, **named, dtype="f8", **how)  # type: ignore[operator]
 
     def append(self, store: Any, numbers: list[int]) -> None:
         append = {"points": vectors.append_points, "lines": vectors.append_polylines, "graph": vectors.append_graph}
+        append |= {"mesh": vectors.append_mesh, "skeleton": vectors.append_skeleton}
         positional, named = self.given(numbers)
         append[self.kind](store, *positional, **named)  # type: ignore[operator]
 
-    def read(self, store: Any) -> State:
+    def read(self, store: Any, bbox: Any = None) -> State:
         """Return what there is, if it fits together."""
         if self.kind == "lines":
-            lines = vectors.read_polylines(store)
+            lines = vectors.read_polylines(store, bbox=bbox)
             assert all(len(each) == self.size for each in lines.lines)
             positions, attributes = np.concatenate([np.zeros((0, 2)), *lines.lines]), lines.attributes
         elif self.kind == "graph":
-            graph = vectors.read_graph(store)
+            graph = vectors.read_graph(store, bbox=bbox)
             positions, attributes = graph.positions, graph.attributes
             ends = attributes["n"][graph.edges]
             assert (ends[:, 0] == ends[:, 1]).all()
             assert (np.unique(ends[:, 0], return_counts=True)[1] == 2).all()
             assert len(ends) * 3 == len(positions) * 2
+        elif self.kind == "mesh":
+            mesh = vectors.read_mesh(store, bbox=bbox)
+            positions, attributes = mesh.positions, mesh.attributes
+            corners = attributes["n"][mesh.faces]
+            assert (corners == corners[:, :1]).all()
+            assert len(np.unique(corners[:, 0])) * 3 == len(corners) * 3 == len(positions)
+        elif self.kind == "skeleton":
+            skeleton = vectors.read_skeleton(store, bbox=bbox)
+            positions, attributes, parents = skeleton.positions, skeleton.attributes, skeleton.parents
+            held = np.flatnonzero(parents >= 0)
+            assert (attributes["n"][held] == attributes["n"][parents[held]]).all()
+            assert len(held) * 3 == len(positions) * 2
         else:
-            points = vectors.read_points(store)
+            points = vectors.read_points(store, bbox=bbox)
             positions, attributes = points.positions, points.attributes
         found: State = {}
         for number in np.unique(attributes["n"]).tolist():
@@ -165,9 +184,19 @@ class FarWorker(Worker):
 @pytest.mark.filterwarnings("ignore::zardine.errors.ZarrUserWarning")
 @pytest.mark.parametrize("seed", [*range(4000 if SOAK else 60), *FOUND])
 def test_a_store_that_several_change(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    several_change(monkeypatch, seed, ["points", "lines", "graph"])
+
+
+@pytest.mark.filterwarnings("ignore::zardine.errors.ZarrUserWarning")
+@pytest.mark.parametrize("seed", range(4000 if SOAK else 12))
+def test_surfaces_and_trees_that_several_change(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    several_change(monkeypatch, seed, ["mesh", "skeleton"], bbox=([-1, -1], [1000, 1000]))
+
+
+def several_change(monkeypatch: pytest.MonkeyPatch, seed: int, kinds: list[str], bbox: Any = None) -> None:
     chosen = random.Random(seed)
     inner = MemoryStore()
-    geometry = Geometry(chosen.choice(["points", "lines", "graph"]))
+    geometry = Geometry(chosen.choice(kinds))
     how: dict[str, Any] = {"chunk_shape": chosen.choice([20, 50, 100]), "shard_shape": chosen.choice([None, 2, 4])}
     first = list(range(9000, 9000 + chosen.randint(1, 5)))
     geometry.write(inner, first, **how)
@@ -195,7 +224,7 @@ def test_a_store_that_several_change(monkeypatch: pytest.MonkeyPatch, seed: int)
         store = stage.store()
         for _ in range(3):
             known = [len(each.history) for each in workers]
-            found = geometry.read(store)
+            found = geometry.read(store, bbox)
             for worker, count in zip(workers, known, strict=True):
                 assert worker.mine(found) in worker.history[max(0, count - 2) :]
             with suppress(SelectionError):  # there is no such level at present
