@@ -8,6 +8,7 @@ over, and time is the stage's own, so that nobody waits in truth. One seed is on
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +27,7 @@ from zardine.stores import attempts
 from zardine.stores.base import WHOLE, ReadCost
 from zardine.tools.checking import outside
 from zardine.tools.resharding import in_place
+from zardine.vectors.storing import logs
 
 FAR = ReadCost(latency=0.03, bandwidth=5e7, requests=1)
 
@@ -398,6 +400,9 @@ def let_play(monkeypatch: pytest.MonkeyPatch, stage: Stage) -> None:
 
     for module in (freshness, attempts, in_place, outside):
         monkeypatch.setattr(module, "time", stage.clock())
+    numbers = itertools.count(1)
+    monkeypatch.setattr(attempts, "random", random.Random(1))
+    monkeypatch.setattr(logs, "secrets", SimpleNamespace(token_hex=lambda n: f"{next(numbers):0{2 * n}x}"))
     monkeypatch.setattr(records, "os", SimpleNamespace(getpid=process))
 
 

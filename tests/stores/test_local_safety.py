@@ -20,6 +20,7 @@ from zardine.errors import ConditionFailedError, ConversionError, InvalidKeyErro
 from zardine.kernel import KERNEL
 from zardine.storage import LocalStore
 from zardine.stores.base import Condition
+from zardine.stores.local.base_directory import BaseDirectory
 
 
 @pytest.fixture
@@ -742,3 +743,23 @@ def test_a_node_that_is_a_link_to_nowhere(tmp_path):
     for use in (lambda: group["x"], lambda: group.create_group("x"), lambda: "x" in group):
         with pytest.raises(StoreError, match=r"'.*/g/x' is a link that leads nowhere"):
             use()
+
+
+def test_a_file_that_is_moved_away_while_it_is_opened(tmp_path, store, monkeypatch):
+    """The store's own folder goes, as when an array is erased, between opening a file and the look where that lies."""
+    look = BaseDirectory.check_inside
+
+    def moved(self, file, path):
+        if (tmp_path / "root").exists():
+            os.rename(tmp_path / "root", tmp_path / ".zardine-1.tmp")
+        look(self, file, path)
+
+    monkeypatch.setattr(BaseDirectory, "check_inside", moved)
+    monkeypatch.setattr("zardine.stores.local.store._open", lambda path, key: (os.open(path, os.O_RDONLY), False))
+    assert store.read("in/file") is None
+    assert not store.exists("in/file")
+    os.rename(tmp_path / ".zardine-1.tmp", tmp_path / "root")
+    assert store.list_dir("in/") == ([], [])
+    os.symlink(tmp_path / ".zardine-1.tmp" / "in", tmp_path / "root")
+    monkeypatch.setattr(BaseDirectory, "check_inside", look)
+    assert store.get("file") == b"inside"  # the store itself may be a link

@@ -72,7 +72,7 @@ class BaseDirectory:
         self._find_real()  # the base may itself be a link, and may have moved
         if where.startswith(self._below) or where == self._real:
             return
-        if where.endswith(" (deleted)"):
+        if where.endswith(" (deleted)") or not _leads_to(path, file):  # or was moved away since it was opened
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         raise InvalidKeyError(f"{path!r} leads to {where!r}, out of the store's base {self._real!r}")
 
@@ -168,6 +168,13 @@ class BaseDirectory:
                 os.close(above)
         finally:
             os.close(directory)
+
+
+def _leads_to(path: str, file: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _make_base(path: str, durable: bool) -> None:

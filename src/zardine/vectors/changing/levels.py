@@ -46,7 +46,7 @@ from zardine.vectors.storing.logs import erase_dead_logs
 from zardine.vectors.storing.node_writing import write_document
 from zardine.vectors.storing.store import PENDING, UNFINISHED, Level, VectorStore, datasets_of, named_levels
 from zardine.vectors.storing.touched import MADE, NEWER, touched_in, with_touched, without_age, without_all_links
-from zardine.vectors.storing.transactions import finish, replace_nodes
+from zardine.vectors.storing.transactions import replace_nodes, settled_level
 
 Newer: TypeAlias = Literal["vertices", "values"] | None
 """What of a level a change makes newer than the levels above; see :data:`NEWER`."""
@@ -83,10 +83,7 @@ def open_to_change(path: StoreLike) -> Level:
     owner, reading = path.take() if isinstance(path, HeldPlace) else (None, None)
     if owner is None:
         owner = VectorStore.open(path, writable=True)
-    level = owner.level(0, reading)
-    if not level.is_settled:
-        finish(level)
-        level = owner.level(0)
+    level = settled_level(owner, 0, reading)
     if level.document.block.get("chunk_attribute_name") is not None:
         raise DataError(f"{owner.name} is divided by an attribute: such stores can be read, not changed")
     return KeptLevel.of(level, to_change=True)
@@ -100,10 +97,7 @@ def open_to_change_again(path: StoreLike) -> Level:
 
 def open_to_update(owner: VectorStore, number: int) -> Level:
     """Any level of a store, as :func:`open_to_change`, whose caller holds the lock."""
-    level = owner.level(number)
-    if not level.is_settled:
-        finish(level)
-        level = owner.level(number)
+    level = settled_level(owner, number)
     if number and not owner.store.lock_is_exclusive:  # of level 0 that was done by who holds the lock
         erase_dead_logs(owner.store, level.path, level.document.attributes)
     return KeptLevel.of(level, to_change=True)
@@ -393,8 +387,7 @@ def forget_lost_levels(level: Level) -> Iterator[str]:
 
 def forget_levels(level: Level, numbers: Collection[int]) -> None:
     """Remove the links of a level to others."""
-    finish(level)
-    level = level.owner.level(level.document.level)
+    level = settled_level(level.owner, level.document.level)
     wanted = [delta for delta in _deltas(level) if delta and level.document.level + delta in numbers]
     gone = [path for path in nodes_below(level) if any(links_between(path, delta) for delta in wanted)]
     if gone:

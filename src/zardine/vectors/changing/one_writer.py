@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from zardine.hierarchy.find import document_key, parse_found
+from zardine.errors import ArrayChangedError, DataError, SelectionError
+from zardine.hierarchy.find import describe, document_key, parse_found
 from zardine.hierarchy.place import find_place
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.attempts import attempts
+from zardine.stores.base import Reading, Store
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import complete
@@ -18,7 +20,7 @@ from zardine.vectors.changing.kept_changes import is_known, level_again
 from zardine.vectors.changing.levels import HeldPlace, erase_unfinished
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.consolidation import forget_consolidated
-from zardine.vectors.storing.held_values import held_values
+from zardine.vectors.storing.held_values import HeldValues, held_values
 from zardine.vectors.storing.logs import erase_dead_logs
 from zardine.vectors.storing.store import NEXT, VectorStore
 from zardine.vectors.storing.transactions import OvertakenError
@@ -109,6 +111,20 @@ def _locked(
             if not is_whole:
                 return change(StorePath(store, inner), *args, **kwargs)
             owner = replace(owner, listed=numbers)
-            return change(HeldPlace(store, inner, owner, reading), *args, **kwargs)
+            try:
+                return change(HeldPlace(store, inner, owner, reading), *args, **kwargs)
+            except (DataError, SelectionError, ArrayChangedError) as error:
+                if _is_overtaken(store, level, reading):
+                    what = f"somebody else has changed {describe(store, level)} meanwhile: try again"
+                    raise OvertakenError(what) from error
+                raise
 
     return run
+
+
+def _is_overtaken(store: Store, level: str, reading: Reading | None) -> bool:
+    """Whether what a change has read may be of two states, which nobody keeps out, and nothing of it counts yet."""
+    if not isinstance(store, HeldValues) or store.lock_is_exclusive or store.has_agreed or reading is None:
+        return False
+    now = store.read(document_key(level))
+    return now is None or bytes(now.parts[0]) != bytes(reading.parts[0])

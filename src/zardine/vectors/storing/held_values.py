@@ -59,6 +59,8 @@ class HeldValues(WrapperStore):
         self._seen: Cache[str, Reading] = Cache(_MOST)
         """Documents that are read each time, as they were the last time."""
         self._is_alone = store.lock_is_exclusive
+        self.has_agreed = False
+        """Whether the change counts already, so that it must not be made again."""
 
     def hold(self, keys: Sequence[str]) -> list[Reading | None]:
         """Read values that are to be changed, and of which parts are asked for before.
@@ -133,8 +135,12 @@ class HeldValues(WrapperStore):
         try:
             super().erase_prefix(prefix)
         finally:
-            self._held.clear()
-            self._seen.clear()
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget all, as before another change begins."""
+        self._held.clear()
+        self._seen.clear()
 
     @sure_context
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:

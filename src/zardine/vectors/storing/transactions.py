@@ -38,13 +38,15 @@ from zardine.hierarchy.update import replace_node, update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
-from zardine.stores.base import Store, Version
+from zardine.stores.attempts import attempts
+from zardine.stores.base import Reading, Store, Version
 from zardine.vectors.content.plan import Node
 from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.storing.applying import apply_log
 from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.held_cells import HeldChange
+from zardine.vectors.storing.held_values import HeldValues
 from zardine.vectors.storing.kept_attributes import with_kept
 from zardine.vectors.storing.logs import LOG, REVISION, erase_dead_logs, erase_log, read_log, revision_of, write_log
 from zardine.vectors.storing.node_writing import (
@@ -57,7 +59,7 @@ from zardine.vectors.storing.node_writing import (
     write_document,
     write_values,
 )
-from zardine.vectors.storing.store import PENDING, Level
+from zardine.vectors.storing.store import PENDING, Level, VectorStore
 from zardine.vectors.storing.touched import carried_on
 
 Seen: TypeAlias = tuple[GroupMetadata, Version | None]
@@ -187,6 +189,8 @@ def replace_below(
         agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
         agreed = {**agreed, **({} if log is None else {LOG: log.token})}
         seen = _change(store, path, expected, agreed, seen)
+        if isinstance(store, HeldValues):
+            store.has_agreed = True
     except BaseException:
         with suppress(Exception):
             _undo(store, path, found, announced, log)
@@ -199,6 +203,25 @@ def finish(level: Level) -> None:
     """Carry out what was agreed on, bring every array to the usual form, and remove what was only announced."""
     if not level.is_settled:
         carry_out(level.owner.store, level.path)
+
+
+def settled_level(owner: VectorStore, number: int, reading: Reading | None = None) -> Level:
+    """Return a level without changes that are not carried out yet; ``reading``: its document, if it was read.
+
+    Where locks are not exclusive others may agree on the next change while one is carried out. Raises
+    :class:`OvertakenError` if they do so again and again.
+    """
+    level = owner.level(number, reading)
+    if level.is_settled:
+        return level
+    for _ in attempts():
+        finish(level)
+        if isinstance(owner.store, HeldValues) and not owner.store.lock_is_exclusive:
+            owner.store.forget()  # what others may have changed since, who carried that out too and went on
+        level = owner.level(number)
+        if level.is_settled:
+            return level
+    raise OvertakenError(f"others change {describe(owner.store, level.path)} again and again: try later")
 
 
 def carry_out(store: Store, path: str) -> None:
