@@ -53,6 +53,9 @@ from zardine.stores.base import Condition, Reading, Store, Version
 _TURN: Final = f"/0/{DOCUMENT_NAME}"
 """How the key of the document ends, from a slash before the tree on, at which writers of a tree take turns."""
 
+_KEPT_OUT: Final = 64
+"""Nodes into which nobody writes while they are erased, each of which takes an open file; of more, the first ones."""
+
 _MAIN_NAMES: Final = tuple(name for version in FORMATS for name in main_names(version))
 
 
@@ -206,7 +209,8 @@ def _clear(store: Store, path: str) -> bool:
     """Erase everything at and below ``path``, as :func:`erase_node` does. Gives whether there was anything."""
     prefix = f"{path}/" if path else ""
     if next(iter(store.list_prefix(prefix)), None) is None:
-        store.erase_prefix(prefix)  # what is no key may be in the way, as a file that is no archive
+        with store.without_writers(prefix):
+            store.erase_prefix(prefix)  # what is no key may be in the way, as a file that is no archive
         return False
     erase_nodes(store, [path])
     return True
@@ -227,8 +231,8 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
     """
     prefixes = [f"{path}/" if path else "" for path in paths]
     for last in attempts(CHANGES):
-        with _turns(store, prefixes, is_owned=is_owned):
-            _take_documents_away(store, prefixes, is_owned=is_owned)
+        with _turns(store, prefixes, is_owned=is_owned), ExitStack() as kept:
+            _take_documents_away(store, prefixes, is_owned=is_owned, kept=kept)
             for prefix in prefixes:
                 store.erase_prefix(prefix)
         if is_owned or last or all(_stays_empty(store, prefix) for prefix in prefixes):
@@ -278,19 +282,29 @@ def _is_group(store: Store, path: str) -> bool:
     return False
 
 
-def _take_documents_away(store: Store, prefixes: Sequence[str], *, is_owned: bool = False) -> None:
-    """Erase the documents of nodes, and of all below them, and wait for those who are writing into them."""
+def _take_documents_away(
+    store: Store, prefixes: Sequence[str], *, is_owned: bool = False, kept: ExitStack | None = None
+) -> None:
+    """Erase the documents of nodes, and of all below them, and wait for those who are writing into them.
+
+    Near by, no new ones come in until ``kept`` is left, as far as the nodes are not too many.
+    """
     while is_far(store) and not is_owned:
         documents = [key for prefix in prefixes for key in store.list_prefix(prefix) if is_document(key)]
         if not documents:
             return
         store.erase_values(documents)
         let_writers_end(store, prefixes)
+    places = set(prefixes)
     for prefix in prefixes:
         below = [] if is_owned or _is_array(store, prefix[:-1]) else _documents_below(store, prefix)
         for key in (*(prefix + name for name in _MAIN_NAMES), *below):
             store.erase(key)
-        for each in dict.fromkeys((prefix, *(key.rpartition("/")[0] + "/" for key in below))):
+        places.update(key.rpartition("/")[0] + "/" for key in below)
+    for number, each in enumerate(sorted(places)):  # sorted, so that nobody waits in a circle
+        if kept is not None and number < _KEPT_OUT:
+            kept.enter_context(store.without_writers(each))
+        else:
             store.wait_for_writers(each)
 
 
