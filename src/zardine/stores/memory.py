@@ -113,7 +113,7 @@ class _Writers:
         with self._lock:
             if self._closed.get(prefix) == threading.get_ident():
                 del self._closed[prefix]
-                self._changed.notify_all()
+            self._changed.notify_all()  # also where this was cut off before it was said
 
 
 class _NoWriter(SureExit):
@@ -124,7 +124,11 @@ class _NoWriter(SureExit):
         self._prefix = prefix
 
     def __enter__(self) -> bool:
-        return self._writers._close(self._prefix)
+        try:
+            return self._writers._close(self._prefix)
+        except BaseException:
+            self._exit(None)
+            raise
 
     def _exit(self, error: BaseException | None) -> None:
         self._writers._open(self._prefix)
