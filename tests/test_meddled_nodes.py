@@ -191,3 +191,18 @@ def test_a_writer_into_an_empty_array_is_waited_for(tmp_path: Path) -> None:
     waiting.join()
     with LocalStore(tmp_path).writer("a/") as is_known:
         assert is_known
+
+
+def test_a_store_with_writers_of_its_own_knows_of_all(tmp_path: Path) -> None:
+    class Knowing(LocalStore):
+        prefixes: list[str] = []  # noqa: RUF012 - of all that are made here
+
+        def writer(self, prefix: str) -> Any:
+            self.prefixes.append(prefix)
+            return super().writer(prefix)
+
+    array = zardine.create_array(Knowing(tmp_path), name="a", shape=8, chunks=4, dtype="i4")
+    for change in (lambda: array.append(np.ones(4, "i4")), lambda: array.__setitem__(0, 1)) * 2:
+        Knowing.prefixes.clear()
+        change()
+        assert set(Knowing.prefixes) == {"a/"}

@@ -584,13 +584,14 @@ class LocalStore(Store):
         return KERNEL is not None and not self._durable and type(self).set is LocalStore.set
 
     def _sees_changes(self) -> bool:
-        """Whether a subclass wants to see what is read or locked."""
+        """Whether a subclass wants to see what is read or locked, or who writes."""
         kind = type(self)
         return kind is not LocalStore and not (
             kind.read is LocalStore.read
             and kind.open_file is LocalStore.open_file
             and kind.edit_file is LocalStore.edit_file
             and kind.lock is LocalStore.lock
+            and kind.writer is LocalStore.writer
         )
 
     @sure_context
