@@ -25,6 +25,7 @@ from collections.abc import Hashable
 from typing import Final, Self, TypeAlias
 
 from zardine.contexts import SureExit
+from zardine.errors import StoreError
 from zardine.stores.late_closing import close_late
 from zardine.stores.open_files import owners
 
@@ -131,6 +132,13 @@ HeldLock: TypeAlias = tuple[dict[int, tuple[int, int]], dict[tuple[int, int], in
 """Descriptors of locked files, each with its device and inode; of these, which thread holds each; and this thread."""
 
 
+def _failure(error: OSError, path: str) -> StoreError:
+    """Return the error of the library for one of the system, as what it tells of ``path`` or of a lock of that."""
+    failure = StoreError(f"cannot lock {path!r}: {error.strerror}")
+    failure.errno, failure.filename = error.errno, path
+    return failure
+
+
 class FileLock(KeyedLock):
     """``with FileLock(directory, name) as lock:`` excludes all others who lock this name in this directory.
 
@@ -142,7 +150,10 @@ class FileLock(KeyedLock):
     __slots__ = ("_directory", "_editing", "_file_name", "file", "status")
 
     def __init__(self, directory: int, name: str, *, editing: bool = False) -> None:
-        where = os.fstat(directory)
+        try:
+            where = os.fstat(directory)
+        except OSError as error:
+            raise _failure(error, name) from error
         super().__init__((where.st_dev, where.st_ino, name))
         self._directory = directory
         self._file_name = name
@@ -209,7 +220,11 @@ class FileLock(KeyedLock):
             except OSError:  # not for us to open, so not to lock either
                 self.status = self.look()
                 return
-            held = os.fstat(file)
+            try:
+                held = os.fstat(file)
+            except OSError as error:
+                os.close(file)
+                raise self._failure(error) from error
             if owners.get((held.st_dev, held.st_ino)) == threading.get_ident():
                 os.close(file)  # we hold it by another name of it (a hard link); waiting for us would never end
                 self.status = self.look()
@@ -239,10 +254,17 @@ class FileLock(KeyedLock):
                 return True
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
-                raise
+                raise self._failure(error) from error
         del self._entry.files[file]
         os.close(file)
         return False
+
+    def _failure(self, error: OSError) -> StoreError:
+        try:
+            above = os.readlink(f"/proc/self/fd/{self._directory}")
+        except OSError:
+            above = ""
+        return _failure(error, os.path.join(above, self._file_name))
 
     def _lock_for_writing(self, status: os.stat_result) -> bool:
         """The same with the file opened for writing: network file systems lock no other."""
@@ -328,7 +350,7 @@ class DirectoryWriter(SureExit):
             except OSError as error:
                 self._leave()
                 if error.errno not in _UNSUPPORTED:
-                    raise
+                    raise _failure(error, self._path) from error
                 return False
             except BaseException:
                 self._leave()
@@ -379,7 +401,7 @@ class NoDirectoryWriter(SureExit):
             except OSError as error:
                 self._leave()
                 if error.errno not in _UNSUPPORTED:
-                    raise
+                    raise _failure(error, self._path) from error
                 return False
             except BaseException:
                 self._leave()
@@ -442,7 +464,7 @@ def wait_for_writers(path: str) -> bool:
         return True
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
-            raise
+            raise _failure(error, path) from error
         return False
     finally:
         os.close(file)

@@ -313,7 +313,10 @@ class LocalStore(Store):
                 opened = self.open_file(key)
                 if opened is None:
                     return None
-                file = KeptFile(opened)
+                try:
+                    file = KeptFile(opened)
+                except OSError as error:
+                    self._fail("read", key, error)
                 kept_files.put((base, key), file, 1)
             files.append(file)
         return files
