@@ -480,9 +480,6 @@ def remove_unused(above: int, name: str) -> bool:
         return True
     file = os.open(name, _DIRECTORY, dir_fd=above)
     try:
-        with os.scandir(file) as entries:
-            if next(entries, None) is not None:
-                return False
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
