@@ -65,6 +65,8 @@ class Stage:
         self.by_thread: dict[int, _Task] = {}
         self.held: dict[Any, tuple[_Task, int]] = {}
         self.writers: list[tuple[str, _Task]] = []
+        self.closed: dict[str, _Task | None] = {}
+        """Prefixes into which a task lets no others write."""
         self.log: list[str] = []
 
     def store(self, *, kills: bool = False, read_only: bool = False) -> StagedStore:
@@ -88,6 +90,7 @@ class Stage:
             del self.by_thread[threading.get_ident()]  # a thread of the library may get its name
             self.held = {key: each for key, each in self.held.items() if each[0] is not task}
             self.writers = [each for each in self.writers if each[1] is not task]
+            self.closed = {prefix: each for prefix, each in self.closed.items() if each is not task}
             self._go_on(None)
 
         threads = [
@@ -171,6 +174,7 @@ class Stage:
         task.is_unbroken = 0
         self.held = {key: each for key, each in self.held.items() if each[0] is not task}
         self.writers = [each for each in self.writers if each[1] is not task]
+        self.closed = {prefix: each for prefix, each in self.closed.items() if each is not task}
 
     def wait(self, until: Callable[[], bool]) -> None:
         """Go on when something is true."""
@@ -249,6 +253,7 @@ class _Writer:
         task = self.stage.task
         if task is None or not self.known:
             return self.known
+        self.stage.wait(lambda: self.stage.closed.get(self.prefix, task) is task)
         self.entry = self.prefix, task
         self.stage.writers.append(self.entry)
         return True
@@ -256,6 +261,30 @@ class _Writer:
     def __exit__(self, *error: object) -> None:
         if self.stage.task is not None and self.known and self.entry in self.stage.writers:
             self.stage.writers.remove(self.entry)
+
+
+class _NoWriter:
+    def __init__(self, stage: Stage, prefix: str, kills: bool) -> None:
+        self.stage, self.prefix, self.kills = stage, prefix, kills
+
+    def __enter__(self) -> bool:
+        stage, task = self.stage, self.stage.task
+        if task is None or stage.far:
+            return not stage.far
+        stage.point(f"waits for writers of {self.prefix}, and keeps them out", kills=self.kills)
+        inside = [each for each in stage.writers if each[0] == self.prefix and each[1] is task]
+        stage.wait(
+            lambda: (
+                stage.closed.get(self.prefix, task) is task
+                and not any(each[0] == self.prefix and each[1] is not task for each in stage.writers)
+            )
+        )
+        stage.closed[self.prefix] = task
+        return not inside
+
+    def __exit__(self, *error: object) -> None:
+        if self.stage.closed.get(self.prefix) is self.stage.task:
+            del self.stage.closed[self.prefix]
 
 
 class StagedStore(zardine.storage.WrapperStore):
@@ -369,6 +398,9 @@ class StagedStore(zardine.storage.WrapperStore):
         others = [each for each in inside if each[1] is not task]
         stage.wait(lambda: not any(one is each for one in stage.writers for each in others))
         return len(others) == len(inside)
+
+    def without_writers(self, prefix: str) -> Any:
+        return _NoWriter(self.stage, prefix, self.kills)
 
     @property
     def lock_is_exclusive(self) -> bool:

@@ -45,6 +45,32 @@ def test_members_and_what_is_made_of_them(store: Any) -> None:
     assert not zardine.verify(store).faults
 
 
+def test_removals(store: Any) -> None:
+    group = zardine.open_group(store)
+    group.move("a", "b")
+    assert group[f"b{PLACE[1:]}/x"][...].tolist() == [1, 2, 3]
+    assert "a" not in group
+    del group[f"b{PLACE[1:]}/x"]
+    del group["b"]
+    assert list(store.list()) == ["zarr.json"]
+    zardine.create_array(store, name=f"{PLACE}/x", data=[1, 2, 3])
+    zardine.create_group(store, path="a/a", overwrite=True)
+    assert list(store.list()) == ["a/a/zarr.json", "a/zarr.json", "zarr.json"]
+    zardine.create_array(store, name=f"{PLACE}/x", data=[1, 2, 3])
+    store.clear()
+    assert not list(store.list())
+    assert not list(store.leftovers(0))
+    assert not list(store.left_out())
+
+
+def test_empty_directories_within_each_other_that_are_in_the_way(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.set(f"{PLACE}/x", b"")
+    (tmp_path / PLACE / "x").unlink()
+    store.set("a", b"one")
+    assert store.get("a") == b"one"
+
+
 def test_copies(store: Any) -> None:
     group = zardine.open_group(store)
     copied = zardine.create_group(MemoryStore())

@@ -6,8 +6,10 @@ Each array is full of a number of its own, and each writer writes numbers that t
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ import zardine
 from effort import SOAK
 from meddling import Stage, let_play
 from zardine.errors import ArrayChangedError, ArrayNotFoundError, DataError
-from zardine.storage import MemoryStore
+from zardine.storage import LocalStore, MemoryStore, WrapperStore
 
 LAYOUTS: list[dict[str, Any]] = [
     {"chunks": (8,), "shards": (16,)},
@@ -41,6 +43,8 @@ class Play:
         self.far = far
         self.layouts = LAYOUTS[: self.chosen.choice([1, 3])]
         self.number = 0
+        self.may_come_back = False
+        """Whether one is created where another was erased, from which it cannot be told if it has the same layout."""
         self.written: dict[tuple[int, int], int] = {}
         """By array and element what was written last."""
         self.create(self.inner)
@@ -55,6 +59,12 @@ class Play:
         store = self.stage.store()
         for _ in range(self.chosen.randint(1, 4)):
             self.create(store)
+
+    def eraser(self) -> None:
+        group = zardine.open_group(self.stage.store())
+        for _ in range(self.chosen.randint(1, 4)):
+            with suppress(KeyError):
+                del group["a"]
 
     def mover(self) -> None:
         group = zardine.open_group(self.stage.store())
@@ -80,7 +90,7 @@ class Play:
                 except (ArrayChangedError, ArrayNotFoundError):
                     array = None
                 except DataError:  # far away, what is read by an old layout may be late
-                    assert self.far
+                    assert self.far or self.may_come_back
                     array = None
 
         return run
@@ -113,3 +123,86 @@ def test_an_array_that_is_moved(monkeypatch: pytest.MonkeyPatch, seed: int, far:
     let_play(monkeypatch, play.stage)
     play.stage.run(play.mover, play.writer(3), play.writer(17))
     play.check()
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("seed", [*range(3000 if SOAK else 30)])
+def test_an_array_that_is_erased_and_created_again(monkeypatch: pytest.MonkeyPatch, seed: int, far: bool) -> None:
+    play = Play(seed, far=far)
+    play.layouts, play.may_come_back = LAYOUTS, True
+    let_play(monkeypatch, play.stage)
+    play.stage.run(play.creator, play.creator, play.eraser, play.writer(3), play.writer(17))
+    if "a" not in zardine.open_group(play.inner):
+        assert list(play.inner.list()) == ["zarr.json"]
+    assert zardine.verify(play.inner).faults == ()
+
+
+class _LateWriter(WrapperStore):
+    """A store in which an array is created just before one is erased, and somebody begins to write into it."""
+
+    def __init__(self, store: Any, path: str) -> None:
+        super().__init__(store)
+        self.path, self.has_begun, self.writer = path, False, threading.Thread(target=self.writes)
+        self.late: list[bool] = []
+
+    def erase_prefix(self, prefix: str) -> None:
+        if not self.has_begun:
+            self.has_begun = True
+            zardine.create_array(self._store, name=self.path, shape=8, chunks=4, dtype="i4")
+            self.writer.start()
+            self.writer.join(0.2)
+            self.late = [self.writer.is_alive()]
+        super().erase_prefix(prefix)
+
+    def writes(self) -> None:
+        with suppress(ArrayChangedError, ArrayNotFoundError):
+            zardine.open_array(self._store, path=self.path, mode="r+")[0] = 1
+
+    def _parts(self) -> tuple[object, ...]:
+        return self._store, id(self)
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+@pytest.mark.parametrize("path", ["a", "g/a"])
+def test_nobody_begins_to_write_while_an_array_is_erased(tmp_path: Path, kind: str, path: str) -> None:
+    inner = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
+    zardine.create_group(inner)
+    zardine.create_array(inner, name=path, data=np.ones(8, "i4"), chunks=(4,))
+    store = _LateWriter(inner, path)
+    erased = path.partition("/")[0]
+    del zardine.open_group(store)[erased]
+    assert store.late == [True]
+    store.writer.join()
+    assert list(inner.list()) == ["zarr.json"]
+
+
+def test_a_writer_into_an_empty_array_is_waited_for(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    zardine.create_group(store)
+    zardine.create_array(store, name="a", shape=8, chunks=4, dtype="i4")
+    again: Callable[[], object] = lambda: zardine.create_array(  # noqa: E731
+        LocalStore(tmp_path), name="a", shape=8, chunks=4, dtype="i4", overwrite=True
+    )
+    waiting = threading.Thread(target=again)
+    with store.writer("a/"):
+        waiting.start()
+        waiting.join(0.2)
+        assert waiting.is_alive()
+    waiting.join()
+    with LocalStore(tmp_path).writer("a/") as is_known:
+        assert is_known
+
+
+def test_a_store_with_writers_of_its_own_knows_of_all(tmp_path: Path) -> None:
+    class Knowing(LocalStore):
+        prefixes: list[str] = []  # noqa: RUF012 - of all that are made here
+
+        def writer(self, prefix: str) -> Any:
+            self.prefixes.append(prefix)
+            return super().writer(prefix)
+
+    array = zardine.create_array(Knowing(tmp_path), name="a", shape=8, chunks=4, dtype="i4")
+    for change in (lambda: array.append(np.ones(4, "i4")), lambda: array.__setitem__(0, 1)) * 2:
+        Knowing.prefixes.clear()
+        change()
+        assert set(Knowing.prefixes) == {"a/"}

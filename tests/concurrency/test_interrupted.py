@@ -77,12 +77,18 @@ CONTEXTS: dict[str, tuple[Callable[[Store], Any], Callable[[Store], object]]] = 
     "lock of nothing": (lambda store: store.lock("a/new"), lambda store: enter(store.lock("a/new"))),
     "edit": (lambda store: store.edit_file("a/b"), lambda store: enter(store.lock("a/b"))),
     "writer": (lambda store: store.writer("a/"), lambda store: store.wait_for_writers("a/")),
+    "no writer": (lambda store: store.without_writers("a/"), lambda store: enter(store.writer("a/"))),
 }
 
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [*((kind, name) for kind in ("local", "counted") for name in CONTEXTS), ("memory", "lock"), ("memory", "writer")],
+    [
+        *((kind, name) for kind in ("local", "counted") for name in CONTEXTS),
+        ("memory", "lock"),
+        ("memory", "writer"),
+        ("memory", "no writer"),
+    ],
 )
 def test_no_lock_stays(tmp_path: Path, kind: str, name: str) -> None:
     store: Store = MemoryStore() if kind == "memory" else LocalStore(tmp_path)

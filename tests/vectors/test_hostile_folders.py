@@ -16,7 +16,7 @@ from zardine.errors import CorruptionError, DataError, ZardineError
 from zardine.storage import LocalStore, MemoryStore, Store, StorePath
 from zardine.vectors.exchange.formats import import_vectors, plan_import
 from zardine.vectors.exchange.precomputed import portions, reading
-from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo, Annotations, encode_list
+from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo, Annotations
 
 POINTS: dict[str, Any] = {
     "@type": "neuroglancer_annotations_v1",
@@ -44,7 +44,7 @@ def cell(ids: list[int], changes: dict[str, Any], values: dict[str, Any] | None 
     info = AnnotationInfo.parse(document, "here")
     geometry = np.arange(3 * len(ids), dtype="f4").reshape(-1, 1, 3)
     found = Annotations(np.array(ids, np.uint64), geometry, values or {})
-    listed = encode_list(found.records(info), found.ids)
+    listed = len(ids).to_bytes(8, "little") + found.records(info).tobytes() + found.ids.tobytes()
     return {"info": json.dumps(document).encode(), "spatial0/0_0_0": listed}
 
 

@@ -337,7 +337,10 @@ def test_a_store_that_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     plan = in_parts(zardine.vectors.plan_import(source, path, overwrite=True, **OPTIONS))
     plan.run(finish=False)
     assert len(vectors.read_points(path)) == 3
+    (found,) = vectors.validate(path).findings
+    assert (found.severity, found.kind) == ("warning", "import-unfinished")
     plan.run()
+    assert not vectors.validate(path).findings
     assert stored(LocalStore(path)) == at_once(source)
     vectors.append_points(path, np.zeros((1, 3)))  # plans are of what is there: this one is over
     assert plan.run().state == "finished"

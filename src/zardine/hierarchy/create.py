@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Final
 
 from zardine.buffers import BytesLike
+from zardine.contexts import sure_context
 from zardine.engine.freshness import is_far, let_writers_end, moment, note_change, with_closing, with_generation
 from zardine.engine.workers import in_background
 from zardine.errors import (
@@ -48,6 +49,12 @@ from zardine.metadata.v2 import GROUP
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.base import Condition, Reading, Store, Version
+
+_TURN: Final = f"/0/{DOCUMENT_NAME}"
+"""How the key of the document ends, from a slash before the tree on, at which writers of a tree take turns."""
+
+_KEPT_OUT: Final = 64
+"""Nodes into which nobody writes while they are erased, each of which takes an open file; of more, the first ones."""
 
 _MAIN_NAMES: Final = tuple(name for version in FORMATS for name in main_names(version))
 
@@ -202,7 +209,8 @@ def _clear(store: Store, path: str) -> bool:
     """Erase everything at and below ``path``, as :func:`erase_node` does. Gives whether there was anything."""
     prefix = f"{path}/" if path else ""
     if next(iter(store.list_prefix(prefix)), None) is None:
-        store.erase_prefix(prefix)  # what is no key may be in the way, as a file that is no archive
+        with store.without_writers(prefix):
+            store.erase_prefix(prefix)  # what is no key may be in the way, as a file that is no archive
         return False
     erase_nodes(store, [path])
     return True
@@ -219,31 +227,84 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
     Those who are just writing into them are waited for: where the store knows them until they are done, and far away
     until they have to look at the documents again. With ``is_owned``, a document above these nodes tells who writes of
     the change, and only those are waited for that the store knows. Else what others create there meanwhile is erased
-    as well, with all that they write into it.
+    as well, with all that they write into it. For trees that have one writer at a time see :func:`_turns`.
     """
     prefixes = [f"{path}/" if path else "" for path in paths]
     for last in attempts(CHANGES):
-        _take_documents_away(store, prefixes, is_owned=is_owned)
-        for prefix in prefixes:
-            store.erase_prefix(prefix)
+        with _turns(store, prefixes, is_owned=is_owned), ExitStack() as kept:
+            _take_documents_away(store, prefixes, is_owned=is_owned, kept=kept)
+            for prefix in prefixes:
+                store.erase_prefix(prefix)
         if is_owned or last or all(_stays_empty(store, prefix) for prefix in prefixes):
             break
     note_change()
 
 
-def _take_documents_away(store: Store, prefixes: Sequence[str], *, is_owned: bool = False) -> None:
-    """Erase the documents of nodes, and of all below them, and wait for those who are writing into them."""
+@sure_context
+def _turns(store: Store, prefixes: Sequence[str], *, is_owned: bool = False) -> Generator[None, None, None]:
+    """A context in which trees below ``prefixes`` that have one writer at a time have none.
+
+    Who writes into such a tree, as a store of vectors is, holds the lock of the document of the group ``0`` in it. Far
+    away nothing is waited for: a lock keeps nobody out there.
+    """
+    if is_owned or is_far(store):
+        yield
+        return
+    keys = _turns_below(store, prefixes)
+    while keys:
+        with ExitStack() as held:
+            for key in keys:
+                held.enter_context(store.lock(key))
+            before, keys = keys, _turns_below(store, prefixes)
+            if keys == before:
+                yield
+                return
+    yield
+
+
+def _turns_below(store: Store, prefixes: Sequence[str]) -> list[str]:
+    """Return the keys of the documents of groups that are called ``0``, sorted, so that nobody waits in a circle."""
+    found = set()
+    for prefix in prefixes:
+        if _is_array(store, prefix[:-1]):
+            continue
+        own = [prefix + DOCUMENT_NAME] * (f"/{prefix}".endswith(_TURN.removesuffix(DOCUMENT_NAME)))
+        for key in (*own, *_documents_below(store, prefix)):
+            if f"/{key}".endswith(_TURN) and _is_group(store, key.rpartition("/")[0]):
+                found.add(key)
+    return sorted(found)
+
+
+def _is_group(store: Store, path: str) -> bool:
+    """Whether a group is stored; not where that cannot be read."""
+    with suppress(MetadataError, ChunkTooLargeError):
+        return isinstance(find_node(store, path, 3), GroupMetadata)
+    return False
+
+
+def _take_documents_away(
+    store: Store, prefixes: Sequence[str], *, is_owned: bool = False, kept: ExitStack | None = None
+) -> None:
+    """Erase the documents of nodes, and of all below them, and wait for those who are writing into them.
+
+    Near by, no new ones come in until ``kept`` is left, as far as the nodes are not too many.
+    """
     while is_far(store) and not is_owned:
         documents = [key for prefix in prefixes for key in store.list_prefix(prefix) if is_document(key)]
         if not documents:
             return
         store.erase_values(documents)
         let_writers_end(store, prefixes)
+    places = set(prefixes)
     for prefix in prefixes:
         below = [] if is_owned or _is_array(store, prefix[:-1]) else _documents_below(store, prefix)
         for key in (*(prefix + name for name in _MAIN_NAMES), *below):
             store.erase(key)
-        for each in dict.fromkeys((prefix, *(key.rpartition("/")[0] + "/" for key in below))):
+        places.update(key.rpartition("/")[0] + "/" for key in below)
+    for number, each in enumerate(sorted(places)):  # sorted, so that nobody waits in a circle
+        if kept is not None and number < _KEPT_OUT:
+            kept.enter_context(store.without_writers(each))
+        else:
             store.wait_for_writers(each)
 
 
@@ -308,6 +369,11 @@ def move_keys(store: Store, source: str, dest: str) -> None:
     if node is not None:
         raise taken(store, dest, node)
     create_ancestors(store, dest, None)
+    with _turns(store, [f"{source}/"]):
+        _move_keys(store, source, dest)
+
+
+def _move_keys(store: Store, source: str, dest: str) -> None:
     prefix = f"{source}/"
     copies: dict[str, tuple[Version | None, Version | None]] = {}
     """Of each key the version that was copied, and that of the copy."""

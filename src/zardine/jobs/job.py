@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from zardine.buffers import BytesLike
@@ -53,6 +54,8 @@ class Job:
     """Whether the plan is under way still."""
     looks: bool = False
     """Whether there may be objects of an earlier run of the job: then the versions of these are looked up first."""
+    targets: list[GuardedStore] = field(default_factory=list, compare=False, repr=False)
+    """Through which it has written until now."""
 
     def share(self) -> Any:
         """Return what the job was given. Raises :class:`~zardine.errors.PlanError` where that is nothing at all."""
@@ -70,7 +73,14 @@ class Job:
         under way: whoever finishes a plan may remove what a late job reads, so it must not write what it read.
         """
         there = {key: store.read(key, ((0, 0),)) for key in keys} if self.looks else {}
-        return GuardedStore(store, self, there)
+        guarded = GuardedStore(store, self, there)
+        self.targets.append(guarded)
+        return guarded
+
+    def take_back(self) -> None:
+        """Remove what was stored through :meth:`guarded`, as far as nobody has replaced it."""
+        for each in self.targets:
+            each.take_back()
 
 
 class GuardedStore(WrapperStore):
@@ -79,7 +89,7 @@ class GuardedStore(WrapperStore):
     def __init__(self, store: Store, job: Job, there: dict[str, Reading | None]) -> None:
         super().__init__(store)
         self._job, self._there, self._looked = job, there, False
-        self._written: list[None] = []  # which threads may add to at the same time
+        self._written: list[tuple[str, Version | None]] = []  # which threads may add to at the same time
 
     @property
     def stored(self) -> int:
@@ -95,7 +105,7 @@ class GuardedStore(WrapperStore):
             version = super().set(key, value, condition=condition)
         except ConditionFailedError as error:
             raise OvertakenError(str(error)) from error
-        self._written.append(None)
+        self._written.append((key, version))
         return version
 
     def erase(self, key: str) -> None:
@@ -108,6 +118,13 @@ class GuardedStore(WrapperStore):
                 raise OvertakenError(f"{key} of {self.store} was stored meanwhile")
         except ConditionFailedError as error:
             raise OvertakenError(str(error)) from error
+
+    def take_back(self) -> None:
+        """Remove the values that were stored, where the store tells their versions and they are there still."""
+        for key, version in self._written:
+            if version is not None:
+                with suppress(ConditionFailedError):
+                    self._store.erase_version(key, version)
 
     def _look(self) -> None:
         if not self._looked:

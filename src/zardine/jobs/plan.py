@@ -384,7 +384,7 @@ class Plan:
     def cancel(self) -> None:
         """Remove what the jobs have written, so that all is as before; nothing happens where nothing is begun.
 
-        Jobs that are just running write nothing any more that counts, but should be ended first. Raises
+        Jobs that are just running write nothing any more that counts, and take away what they have stored. Raises
         :class:`~zardine.errors.PlanError` where the plan is finished.
         """
         with self._lock():
@@ -666,12 +666,25 @@ def _run_job(plan: Plan, stage: int, number: int, *, given: Any = None, **tellin
             done = plan.work.run(job)
         except OvertakenError:
             job = replace(job, looks=True)
-        except NotWantedError:
-            return
+        except Exception as error:
+            _take_back(plan, job, state)
+            if isinstance(error, NotWantedError):
+                return
+            raise
         else:
             recorder_of(records, *state).add(stage, number, done)
+            _take_back(plan, job, state)
             return
     raise StoreError(f"others write again and again what job {number} of stage {stage + 1} writes for {plan.work.home}")
+
+
+def _take_back(plan: Plan, job: Job, state: tuple[str, int]) -> None:
+    """Remove what a job has stored if its plan was cancelled meanwhile: perhaps after that was looked for."""
+    if not job.targets:
+        return
+    now = plan._records.state()
+    if (now is None or now[0] != state[0]) and not plan.work.is_finished(plan.id):
+        job.take_back()
 
 
 def _in_words(forecast: Forecast) -> str:

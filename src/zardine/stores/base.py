@@ -410,6 +410,14 @@ class Store(ABC):
         """
         return False
 
+    def without_writers(self, prefix: str) -> AbstractContextManager[bool]:
+        """A context in which nobody is in :meth:`writer` of ``prefix``: who is, is waited for, who comes waits.
+
+        Gives what :meth:`wait_for_writers` gives; the fallback keeps out nobody who comes later. Nothing that writes
+        below the same prefix may be called inside.
+        """
+        return nullcontext(self.wait_for_writers(prefix))
+
     @property
     def cost(self) -> ReadCost:
         """What reading costs, about; engines plan by it."""

@@ -131,7 +131,11 @@ def is_in_memory(device: int) -> bool:
 
 def close_late(file: int) -> None:
     """Close ``file``; in another thread if it has lost its name, so that closing frees it on a disk."""
-    status = os.fstat(file)
+    try:
+        status = os.fstat(file)
+    except OSError:  # what cannot be told is closed now
+        os.close(file)
+        return
     if status.st_nlink == 0 and not is_in_memory(status.st_dev):
         _closer.close(file, status.st_size)
     else:

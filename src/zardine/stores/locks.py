@@ -8,7 +8,8 @@ the name is new, there is no file to lock: then only threads of this process exc
 must be exclusive (``os.link``), which it is in :class:`~zardine.stores.local.store.LocalStore`.
 
 :class:`DirectoryWriter` says who is writing into a directory, so that one who is about to change what is there can wait
-for them: each holds a shared ``flock`` of the directory; who waits asks for the exclusive one.
+for them: each holds a shared ``flock`` of the directory; who waits asks for the exclusive one, which
+:class:`NoDirectoryWriter` keeps.
 
 On file systems without ``flock`` threads still exclude each other, processes do not.
 """
@@ -24,6 +25,7 @@ from collections.abc import Hashable
 from typing import Final, Self, TypeAlias
 
 from zardine.contexts import SureExit
+from zardine.errors import StoreError
 from zardine.stores.late_closing import close_late
 from zardine.stores.open_files import owners
 
@@ -130,6 +132,13 @@ HeldLock: TypeAlias = tuple[dict[int, tuple[int, int]], dict[tuple[int, int], in
 """Descriptors of locked files, each with its device and inode; of these, which thread holds each; and this thread."""
 
 
+def _failure(error: OSError, path: str) -> StoreError:
+    """Return the error of the library for one of the system, as what it tells of ``path`` or of a lock of that."""
+    failure = StoreError(f"cannot lock {path!r}: {error.strerror}")
+    failure.errno, failure.filename = error.errno, path
+    return failure
+
+
 class FileLock(KeyedLock):
     """``with FileLock(directory, name) as lock:`` excludes all others who lock this name in this directory.
 
@@ -141,7 +150,10 @@ class FileLock(KeyedLock):
     __slots__ = ("_directory", "_editing", "_file_name", "file", "status")
 
     def __init__(self, directory: int, name: str, *, editing: bool = False) -> None:
-        where = os.fstat(directory)
+        try:
+            where = os.fstat(directory)
+        except OSError as error:
+            raise _failure(error, name) from error
         super().__init__((where.st_dev, where.st_ino, name))
         self._directory = directory
         self._file_name = name
@@ -208,7 +220,11 @@ class FileLock(KeyedLock):
             except OSError:  # not for us to open, so not to lock either
                 self.status = self.look()
                 return
-            held = os.fstat(file)
+            try:
+                held = os.fstat(file)
+            except OSError as error:
+                os.close(file)
+                raise self._failure(error) from error
             if owners.get((held.st_dev, held.st_ino)) == threading.get_ident():
                 os.close(file)  # we hold it by another name of it (a hard link); waiting for us would never end
                 self.status = self.look()
@@ -238,10 +254,17 @@ class FileLock(KeyedLock):
                 return True
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
-                raise
+                raise self._failure(error) from error
         del self._entry.files[file]
         os.close(file)
         return False
+
+    def _failure(self, error: OSError) -> StoreError:
+        try:
+            above = os.readlink(f"/proc/self/fd/{self._directory}")
+        except OSError:
+            above = ""
+        return _failure(error, os.path.join(above, self._file_name))
 
     def _lock_for_writing(self, status: os.stat_result) -> bool:
         """The same with the file opened for writing: network file systems lock no other."""
@@ -327,7 +350,7 @@ class DirectoryWriter(SureExit):
             except OSError as error:
                 self._leave()
                 if error.errno not in _UNSUPPORTED:
-                    raise
+                    raise _failure(error, self._path) from error
                 return False
             except BaseException:
                 self._leave()
@@ -339,15 +362,68 @@ class DirectoryWriter(SureExit):
             self._leave()
 
     def _leave(self) -> None:
-        file = self._file
-        if file not in _held:
-            self._file = -1
-            return  # in a child that was forked inside the context: it is closed already
+        self._file = _let_go(self._file)
+
+
+class NoDirectoryWriter(SureExit):
+    """``with NoDirectoryWriter(path) as known:`` waits until no one is in a :class:`DirectoryWriter`, and lets none in.
+
+    ``known`` as :func:`wait_for_writers` gives it. Where there is no such directory, one that is made is not kept free.
+    """
+
+    __slots__ = ("_file", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = -1
+
+    def __enter__(self) -> bool:
+        if fcntl is None:
+            return False
+        while True:
+            try:
+                file = os.open(self._path, _DIRECTORY)
+            except (FileNotFoundError, NotADirectoryError):
+                return True
+            except OSError:
+                return False
+            self._file = file
+            try:
+                status = os.fstat(file)
+                is_inside = (threading.get_ident(), (status.st_dev, status.st_ino)) in tuple(_held.values())
+                _held[file] = 0, (-1, -1)  # so that a process forked meanwhile knows of it
+                if is_inside:
+                    self._leave()
+                    return False
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if os.fstat(file).st_nlink > 0:  # else it was removed while we waited, and perhaps made anew
+                    return True
+            except OSError as error:
+                self._leave()
+                if error.errno not in _UNSUPPORTED:
+                    raise _failure(error, self._path) from error
+                return False
+            except BaseException:
+                self._leave()
+                raise
+            self._leave()
+
+    def _exit(self, error: BaseException | None) -> None:
+        if self._file >= 0:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._file = _let_go(self._file)
+
+
+def _let_go(file: int) -> int:
+    """Unlock and close a directory; in a child that was forked meanwhile it is closed already. Gives no descriptor."""
+    if file in _held:
         with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
             fcntl.flock(file, fcntl.LOCK_UN)
-        self._file = -1
         del _held[file]
         os.close(file)
+    return -1
 
 
 def _can_be_waited_for(file: int, device: int) -> bool:
@@ -388,8 +464,31 @@ def wait_for_writers(path: str) -> bool:
         return True
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
-            raise
+            raise _failure(error, path) from error
         return False
+    finally:
+        os.close(file)
+
+
+def remove_unused(above: int, name: str) -> bool:
+    """Remove the empty directory ``name`` in the open one ``above``, unless someone writes below it.
+
+    Whoever would write there waits meanwhile, and finds that it is gone. Gives whether it was removed.
+    """
+    if fcntl is None:
+        os.rmdir(name, dir_fd=above)
+        return True
+    file = os.open(name, _DIRECTORY, dir_fd=above)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+        os.rmdir(name, dir_fd=above)
+        return True
     finally:
         os.close(file)
 
@@ -405,4 +504,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_drop_directories)
 
 
-__all__ = ["DirectoryWriter", "FileLock", "HeldLock", "KeyedLock", "is_locked", "wait_for_writers"]
+__all__ = [
+    "DirectoryWriter",
+    "FileLock",
+    "HeldLock",
+    "KeyedLock",
+    "NoDirectoryWriter",
+    "is_locked",
+    "remove_unused",
+    "wait_for_writers",
+]

@@ -46,6 +46,8 @@ class _Writers:
         self._changed = threading.Condition(self._lock)
         self._inside: dict[_Writer, None] = {}
         self._waiting = 0
+        self._closed: dict[str, int] = {}
+        """Prefixes into which none are let, and the threads that say so."""
 
     def enter(self, prefix: str) -> _Writer:
         """The context of one of them."""
@@ -64,6 +66,73 @@ class _Writers:
                 self._waiting -= 1
         return len(others) == len(inside)
 
+    def _may_go_on(self, writer: _Writer) -> bool:
+        """Wait until a prefix is open to one who has entered; false where he is to enter again."""
+        here = threading.get_ident()
+        with self._lock:
+            if self._closed.get(writer.prefix, here) == here:
+                return True
+            self._inside.pop(writer, None)
+            self._waiting += 1
+            try:
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: writer.prefix not in self._closed)
+            finally:
+                self._waiting -= 1
+        return False
+
+    def _close(self, prefix: str) -> bool:
+        """Wait for those in a prefix, and let no others in; gives what :meth:`wait` does."""
+        here = threading.get_ident()
+        with self._lock:
+            self._waiting += 1
+            try:
+                while True:
+                    self._changed.wait_for(lambda: prefix not in self._closed)
+                    self._closed[prefix] = here  # first, so that who enters now sees it
+                    known = self._is_alone(prefix)
+                    if known is not None:
+                        return known
+                    del self._closed[prefix]  # who is inside may have others do the work, who have to enter
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._is_alone(prefix) is not None)
+            except BaseException:
+                self._open(prefix)
+                raise
+            finally:
+                self._waiting -= 1
+
+    def _is_alone(self, prefix: str) -> bool | None:
+        """Whether nobody is in a prefix, or only this thread (false); ``None``: others are."""
+        inside = [each.thread for each in tuple(self._inside) if each.prefix == prefix]
+        others = [each for each in inside if each != threading.get_ident()]
+        return None if others else not inside
+
+    def _open(self, prefix: str) -> None:
+        """Let writers into a prefix again."""
+        with self._lock:
+            if self._closed.get(prefix) == threading.get_ident():
+                del self._closed[prefix]
+            self._changed.notify_all()  # also where this was cut off before it was said
+
+
+class _NoWriter(SureExit):
+    __slots__ = ("_prefix", "_writers")
+
+    def __init__(self, writers: _Writers, prefix: str) -> None:
+        self._writers = writers
+        self._prefix = prefix
+
+    def __enter__(self) -> bool:
+        try:
+            return self._writers._close(self._prefix)
+        except BaseException:
+            self._exit(None)
+            raise
+
+    def _exit(self, error: BaseException | None) -> None:
+        self._writers._open(self._prefix)
+
 
 class _Writer(SureExit):
     __slots__ = ("_writers", "prefix", "thread")
@@ -74,7 +143,14 @@ class _Writer(SureExit):
         self.thread = threading.get_ident()
 
     def __enter__(self) -> bool:
-        self._writers._inside[self] = None
+        writers = self._writers
+        writers._inside[self] = None
+        try:
+            while writers._closed and not writers._may_go_on(self):
+                writers._inside[self] = None
+        except BaseException:
+            self._exit(None)
+            raise
         return True
 
     def _exit(self, error: BaseException | None) -> None:
@@ -272,6 +348,9 @@ class MemoryStore(Store):
 
     def wait_for_writers(self, prefix: str) -> bool:
         return self._backing.writers.wait(check_prefix(prefix))
+
+    def without_writers(self, prefix: str) -> AbstractContextManager[bool]:
+        return _NoWriter(self._backing.writers, check_prefix(prefix))
 
     @property
     def cost(self) -> ReadCost:

@@ -146,6 +146,7 @@ class KeptFile(OpenFile):
     __slots__ = ("identity", "known")
 
     def __init__(self, file: OpenFile) -> None:
+        self.fd = file.fd  # first: from now on it is this one's to close
         status = os.fstat(file.fd)
         super().__init__(file.fd, status.st_size, version_of(status), file.path)
         self.identity = _identity_of(status)

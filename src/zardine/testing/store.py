@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -582,6 +583,39 @@ class StoreConformance:
         with store.writer("a/") as first, store.writer("a/") as second:
             assert first == second
             assert not store.wait_for_writers("a/")  # not by one who is writing
+
+    def test_writers_are_kept_out(self) -> None:
+        """Where writers can be known, none comes in while another is without writers, and who is in is waited for."""
+        store = self.make_store()
+        store.set("a/k", b"one")
+        with store.writer("a/") as is_known, store.writer("a/"):
+            pass
+        with store.without_writers("a/") as known, store.without_writers("b/"):
+            assert known or not is_known
+        turns: list[str] = []
+
+        def write() -> None:
+            with self.open_again(store).writer("a/"):
+                turns.append("begun")
+                time.sleep(0.01)
+                turns.append("done")
+
+        def keep() -> None:
+            for _ in range(5):
+                with store.without_writers("a/"):
+                    turns.append("kept")
+                    time.sleep(0.01)
+                    turns.append("open")
+                time.sleep(0.002)
+
+        run_threads([keep, *[write] * 3, keep])
+        assert len(turns) == 26
+        if is_known:
+            writers = 0
+            for before, turn in zip(["open", *turns], turns, strict=False):
+                writers += {"begun": 1, "done": -1}.get(turn, 0)
+                assert turn != "kept" or not writers
+                assert before != "kept" or turn == "open"
 
 
 def add(store: Store, key: str, times: int = 1) -> None:

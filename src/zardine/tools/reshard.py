@@ -119,7 +119,7 @@ def plan_reshard(
     """
     found, inner = place_of(store, path, writing=target is None, storage_options=storage_options)
     source, place = _places(store, found, inner, target, target_path)
-    request = {"shards": shards, "chunks": chunks, "codecs": codecs, "compressors": compressors}
+    request: dict[str, Any] = {"shards": shards, "chunks": chunks, "codecs": codecs, "compressors": compressors}
     old = load_array(source.store, source.path)
     if target is None:
         run = InPlace(source.store, source.path, request, grace)

@@ -22,6 +22,9 @@ MOST_NAMES = 2**18
 """Names of a directory in memory at a time, where its files are listed one by one; for an instant twice as many.
 
 With more the directory is read again for the next ones."""
+_DEPTH = 64
+"""Directories within each other that are open at a time while they are removed."""
+
 EMPTY_DIRECTORY: Final = "an empty directory"
 
 
@@ -134,10 +137,33 @@ def remove(directory: int, name: str) -> None:
         if error.errno not in (errno.EBUSY, errno.EXDEV):
             raise
         gone = name  # a mount point stays where it is
-    _remove_now(directory, gone)
+    _remove_now(directory, [gone])
 
 
-def _remove_now(directory: int, name: str) -> None:
+def _remove_now(directory: int, names: list[str]) -> None:
+    """Remove directories, or what has taken their places, from an open one.
+
+    What lies deep in them is moved there first, and is among ``names`` then: neither open files nor calls are as many
+    as the tree is deep.
+    """
+    while names:
+        _remove_one(directory, names.pop(), directory, names, _DEPTH)
+
+
+def _remove_one(directory: int, name: str, top: int, waiting: list[str], depth: int) -> None:
+    if not depth:
+        moved = temporary_name()
+        try:
+            os.rename(name, moved, src_dir_fd=directory, dst_dir_fd=top)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno not in (errno.EBUSY, errno.EXDEV):
+                raise
+        else:
+            waiting.append(moved)
+            return
+        depth = _DEPTH
     for _ in range(RACES):  # a writer may be at work in there
         try:
             below = os.open(name, _BELOW, dir_fd=directory)
@@ -150,7 +176,8 @@ def _remove_now(directory: int, name: str) -> None:
                 return
             raise
         try:
-            clear(below)
+            for each in _remove_files(below):
+                _remove_one(below, each, top, waiting, depth - 1)
         finally:
             os.close(below)
         try:
@@ -166,19 +193,21 @@ def _remove_now(directory: int, name: str) -> None:
 
 def remove_empty(directory: int, name: str) -> bool:
     """Whether a directory held nothing but empty directories, and is gone."""
+    found, at = [name], 0
     try:
-        below = os.open(name, _BELOW, dir_fd=directory)
-    except OSError:
-        return False
-    try:
-        with os.scandir(below) as entries:
-            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-        if not all(is_directory and remove_empty(below, each) for each, is_directory in found):
-            return False
-    finally:
-        os.close(below)
-    try:
-        os.rmdir(name, dir_fd=directory)
+        while at < len(found):  # those that are found meanwhile, too
+            below = os.open(found[at], _BELOW, dir_fd=directory)
+            try:
+                with os.scandir(below) as entries:
+                    for entry in entries:
+                        if not entry.is_dir(follow_symlinks=False):
+                            return False
+                        found.append(f"{found[at]}/{entry.name}")
+            finally:
+                os.close(below)
+            at += 1
+        for each in reversed(found):
+            os.rmdir(each, dir_fd=directory)
     except OSError:
         return False
     return True
@@ -186,12 +215,15 @@ def remove_empty(directory: int, name: str) -> bool:
 
 def clear(directory: int) -> None:
     """Remove everything in an open directory; links are removed, not followed."""
+    _remove_now(directory, _remove_files(directory))
+
+
+def _remove_files(directory: int) -> list[str]:
+    """Remove what is no directory from an open one, and return the names of those that are."""
     with os.scandir(directory) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     remove_files([(directory, os.fsencode(name)) for name, is_directory in found if not is_directory])
-    for name, is_directory in found:
-        if is_directory:
-            _remove_now(directory, name)
+    return [name for name, is_directory in found if is_directory]
 
 
 def leftovers(path: str, older_than: float) -> Iterator[str]:
@@ -230,7 +262,7 @@ def remove_leftovers(path: str, older_than: float, finish_edit: Callable[[int, s
                 if edited is not None:
                     count += finish_edit(directory, edited)
                 else:
-                    _remove_now(directory, name)
+                    _remove_now(directory, [name])
                     count += 1
             finally:
                 os.close(directory)

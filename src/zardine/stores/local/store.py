@@ -40,7 +40,15 @@ from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
 from zardine.stores.local.file_times import is_settled
-from zardine.stores.locks import DirectoryWriter, FileLock, HeldLock, is_locked, wait_for_writers
+from zardine.stores.locks import (
+    DirectoryWriter,
+    FileLock,
+    HeldLock,
+    NoDirectoryWriter,
+    is_locked,
+    remove_unused,
+    wait_for_writers,
+)
 from zardine.stores.open_files import (
     EditableFile,
     FilePart,
@@ -305,7 +313,10 @@ class LocalStore(Store):
                 opened = self.open_file(key)
                 if opened is None:
                     return None
-                file = KeptFile(opened)
+                try:
+                    file = KeptFile(opened)
+                except OSError as error:
+                    self._fail("read", key, error)
                 kept_files.put((base, key), file, 1)
             files.append(file)
         return files
@@ -532,6 +543,9 @@ class LocalStore(Store):
     def wait_for_writers(self, prefix: str) -> bool:
         return wait_for_writers(self._base.path_of(check_prefix(prefix)[:-1]))
 
+    def without_writers(self, prefix: str) -> AbstractContextManager[bool]:
+        return NoDirectoryWriter(self._base.path_of(check_prefix(prefix)[:-1]))
+
     def new_files(
         self, keys: Sequence[str], *, conditions: Sequence[Condition | None] = (), changing: bool = False
     ) -> AbstractContextManager[NewFiles | None]:
@@ -573,13 +587,14 @@ class LocalStore(Store):
         return KERNEL is not None and not self._durable and type(self).set is LocalStore.set
 
     def _sees_changes(self) -> bool:
-        """Whether a subclass wants to see what is read or locked."""
+        """Whether a subclass wants to see what is read or locked, or who writes."""
         kind = type(self)
         return kind is not LocalStore and not (
             kind.read is LocalStore.read
             and kind.open_file is LocalStore.open_file
             and kind.edit_file is LocalStore.edit_file
             and kind.lock is LocalStore.lock
+            and kind.writer is LocalStore.writer
         )
 
     @sure_context
@@ -873,12 +888,16 @@ class LocalStore(Store):
         return True
 
     def _remove_empty(self, prefix: str) -> None:
-        """Remove a directory if it is empty, and then those above it; writers that need one make it again."""
+        """Remove a directory if it is empty, and then those above it; writers that need one make it again.
+
+        One that somebody writes into stays, so that he can be waited for.
+        """
         while prefix:
             prefix, _, name = prefix.rpartition("/")
             try:
                 with self._directory(prefix) as directory:
-                    os.rmdir(name, dir_fd=directory)
+                    if not remove_unused(directory, name):
+                        return
                     if self._durable:
                         os.fsync(directory)
             except OSError:

@@ -166,6 +166,9 @@ class WrapperStore(Store):
     def wait_for_writers(self, prefix: str) -> bool:
         return self._store.wait_for_writers(self._prefix(prefix))
 
+    def without_writers(self, prefix: str) -> AbstractContextManager[bool]:
+        return self._store.without_writers(self._prefix(prefix))
+
     @property
     def cost(self) -> ReadCost:
         return self._store.cost

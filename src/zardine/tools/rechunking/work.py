@@ -20,6 +20,7 @@ from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.tools.converting.target import OtherConversionError, Target, write_documents
+from zardine.tools.rechunking.append import array_prefix
 from zardine.tools.rechunking.copying import CopyWork, parts_of
 
 _WAY: Final = "a new array needs a place of its own, such as target_path='name' within a group"
@@ -92,6 +93,8 @@ class RechunkWork(CopyWork):
         mark = self._mark(plan)
         if mark.is_begun():
             handle = self._target()
+            if self.blocks.appends:
+                handle.store.wait_for_writers(array_prefix(handle))  # who comes later is not wanted, and sees that
             handle.store.erase_values([key for key, _ in stored_objects(handle)])
             self.erase_between()
             handle.store.erase(mark.key)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
+import numpy as np
+
 from zardine.chunk_grids import ChunkGrid, RegularGrid
 from zardine.chunk_keys import ChunkKeyEncoding, DefaultChunkKeyEncoding, V2ChunkKeyEncoding
 from zardine.codecs import Crc32cCodec, ShardingCodec
@@ -14,7 +16,7 @@ from zardine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
 from zardine.codecs.chain import build_chain
 from zardine.codecs.registry import codec_from
 from zardine.codecs.sharding_indexed import in_current_form
-from zardine.creation.chunk_shapes import choose_grid, shards_shape
+from zardine.creation.chunk_shapes import choose_grid, has_lists, shards_shape
 from zardine.engine.layout import ArrayLayout
 from zardine.errors import UnsupportedError
 from zardine.json_document import Extension, Problems
@@ -45,10 +47,17 @@ SAME: Any = _Same()
 
 
 def new_metadata(
-    layout: ArrayLayout, *, shards: Any, chunks: Any = None, codecs: Any = None, compressors: Any = SAME
+    layout: ArrayLayout,
+    *,
+    shards: Any,
+    chunks: Any = None,
+    codecs: Any = None,
+    compressors: Any = SAME,
+    has_grown: bool = False,
 ) -> ArrayMetadata:
     """Return the metadata with other shards (``None``: none), and other chunks and codecs where they are given.
 
+    With ``has_grown``, lists of lengths may be of the array as it was before: the last one of each goes on.
     The chunk key encoding stays: see :func:`other_keys`. Raises ``ValueError`` or ``TypeError`` for arguments that
     do not fit together.
     """
@@ -63,7 +72,9 @@ def new_metadata(
     outer, location = shards_shape(shards)
     if location == "end" and layout.sharding is not None and not isinstance(shards, dict):
         location = layout.sharding.codec.index_location
-    grid, inner = choose_grid(metadata.shape, metadata.data_type.item_size or 16, chunks, outer)
+    shape = _before(metadata.shape, outer if has_lists(outer) else chunks) if has_grown else metadata.shape
+    grid, inner = choose_grid(shape, metadata.data_type.item_size or 16, chunks, outer)
+    grid = grid.resized(metadata.shape) if has_grown else grid
     if inner is not None:
         _check_index(grid, metadata.shape, inner)
     chain: list[Codec] = list(map(in_current_form, _inner_codecs(layout, codecs, compressors)))
@@ -80,6 +91,17 @@ def new_metadata(
         raise ValueError(f"the array cannot be stored so{lines}")
     written = tuple(Extension(codec.name, codec.configuration()) for codec in prepared.codecs)
     return replace(metadata, chunk_grid=grid.to_extension(), codecs=written)
+
+
+def _before(shape: tuple[int, ...], lengths: Any) -> tuple[int, ...]:
+    """Return the shape of an array as far as lists of lengths reach, which are as a user has given them."""
+    if not has_lists(lengths) or len(lengths) != len(shape):
+        return shape
+    pairs = zip(shape, lengths, strict=True)
+    return tuple(
+        length if each is None or isinstance(each, (int, np.integer)) else min(length, sum(map(int, each)))
+        for length, each in pairs
+    )
 
 
 def _check_index(grid: ChunkGrid, shape: tuple[int, ...], inner: tuple[int, ...]) -> None:

@@ -25,7 +25,7 @@ from zardine.stores.base import Store
 from zardine.tools.report import Outcome
 from zardine.tools.resharding.plan import new_metadata
 from zardine.tools.resharding.rest import Rest
-from zardine.tools.resharding.state import Journal, is_same_about, journal_key, key_encodings
+from zardine.tools.resharding.state import Journal, is_same_about, journal_key, key_encodings, load_journal
 from zardine.tools.seen import Buckets
 
 _TOGETHER: Final = 2**14
@@ -82,7 +82,12 @@ class Run(ABC):
         if planned is not None:
             grid = prepare_layout(planned).grid.resized(old.shape)
             return replace(old, chunk_grid=grid.to_extension(), codecs=planned.codecs)
-        return new_metadata(prepare_layout(old), **self.request)
+        try:
+            return new_metadata(prepare_layout(old), **self.request)
+        except ValueError:
+            if load_journal(self.target_store, self.target_path) is None:
+                raise
+            return new_metadata(prepare_layout(old), **self.request, has_grown=True)
 
     def target(self, old: ArrayMetadata) -> ArrayMetadata:
         """Return the metadata by which new objects are written."""

@@ -20,13 +20,21 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import ContainsGroupError, DataError, NodeExistsError, StoreError, UnfinishedError, ZardineError
+from zardine.errors import (
+    ConditionFailedError,
+    ContainsGroupError,
+    DataError,
+    NodeExistsError,
+    StoreError,
+    UnfinishedError,
+    ZardineError,
+)
 from zardine.hierarchy.create import create_ancestors, erase_node
-from zardine.hierarchy.find import HIDDEN, child_names, describe, find_node, taken
+from zardine.hierarchy.find import HIDDEN, child_names, describe, document_key, find_node, taken
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import parse_node_json
-from zardine.stores.base import Store
+from zardine.stores.base import Condition, Store, Version
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.levels import erase_levels
@@ -278,15 +286,31 @@ def write_planned(
     level = child(inner, "0")
     with store.lock(child(level, "zarr.json")):  # who writes here now is no writer that was killed
         make_room(store, inner, overwrite)
+        made = None
         try:
-            write_document(store, level, group({UNFINISHED: True}))
-            write_document(store, level, group(attributes(write_nodes(store, level, nodes))))
+            first = write_document(store, level, group({UNFINISHED: True}))
+            written = attributes(write_nodes(store, level, nodes))
+            condition = None if first is None else Condition(first)
+            version = write_document(store, level, group(written), condition=condition)
             create_ancestors(store, inner)
-            write_document(store, inner, group(root))
-        except BaseException:
+            made = write_document(store, inner, group(root))
+            if store.has_cheap_looks and version is not None:
+                _check_kept(store, level, version)
+        except BaseException as error:
             with suppress(Exception):
+                if made is not None:
+                    store.erase_version(document_key(inner), made)
                 store.erase_prefix(f"{level}/")
+            if isinstance(error, ConditionFailedError):
+                raise StoreError(f"somebody else has erased {describe(store, inner)} while it was written") from error
             raise
+
+
+def _check_kept(store: Store, level: str, version: Version) -> None:
+    """Raise :class:`~zardine.errors.ConditionFailedError` if what was written was erased before it was found."""
+    key = document_key(level)
+    if not store.is_unchanged(key, version):
+        raise ConditionFailedError(f"key {key!r} of {store} was changed since it was made")
 
 
 def root_attributes(store: Store, path: str, new: NewStore) -> dict[str, Any]:

@@ -255,8 +255,3 @@ class Content:
         _, places = take_rows(self.fragments.starts, fragments[loaded])
         totals = starts_of(counts)
         return totals[self.objects.starts], self.fragments.rows[places]
-
-
-def empty_links() -> Links:
-    """No links of two endpoints."""
-    return Links(_no_ints().reshape(0, 2))

@@ -53,13 +53,6 @@ class SourceFile:
                 digest.update(f"{each.suffix} {each.stat().st_size} {each.stat().st_mtime_ns}\n".encode())
         return cls(str(path.absolute()), about.st_size, about.st_mtime_ns, digest.hexdigest())
 
-    @staticmethod
-    def size_of(path: Path) -> int:
-        """Return how many bytes there are in a file, or in all files below a folder. Raises ``OSError``."""
-        if not path.is_dir():
-            return path.stat().st_size
-        return sum(about.st_size for _, about in _below(path, ""))
-
     @property
     def name(self) -> str:
         """What errors call it."""

@@ -21,7 +21,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, to_documents
 from zardine.nodes.array import Array
 from zardine.settings import thread_count
-from zardine.stores.base import Store
+from zardine.stores.base import Condition, Store, Version
 from zardine.vectors.content.plan import Node, as_objects
 from zardine.vectors.format.cell_documents import origin_of
 from zardine.vectors.format.pieces import Pieces, RunPieces
@@ -162,9 +162,11 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
             array[...] = node.values
 
 
-def write_document(store: Store, path: str, metadata: NodeMetadata) -> None:
-    """Store a node's document, in the place of what is there."""
-    store.set(document_key(path, metadata), document_of(metadata))
+def write_document(
+    store: Store, path: str, metadata: NodeMetadata, *, condition: Condition | None = None
+) -> Version | None:
+    """Store a node's document, in the place of what is there; gives its version, as ``set`` of the store does."""
+    return store.set(document_key(path, metadata), document_of(metadata), condition=condition)
 
 
 def document_of(metadata: NodeMetadata) -> bytes:

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 
 from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
-from zardine.hierarchy.find import describe
+from zardine.hierarchy.find import HIDDEN, describe
 from zardine.hierarchy.place import find_place
 from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.resolve import StoreLike
@@ -16,6 +16,7 @@ from zardine.vectors.content.content import Content
 from zardine.vectors.findings import Finding, Report, error, guarded, unexpected, warning
 from zardine.vectors.format.documents import FORMAT_VERSION, KINDS
 from zardine.vectors.reading.kept import KeptLevel
+from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.consolidation import differing_documents
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore, named_levels
 from zardine.vectors.storing.store_states import NOT_ON_PURPOSE, state_of
@@ -74,7 +75,23 @@ def _report(path: StoreLike, progress: Progress | None) -> Report:
         )
     guarded(findings, "parametric", "parametric", lambda: check_parametric(owner, findings))
     guarded(findings, "levels", "", lambda: findings.extend(_check_levels(owner, numbers, counts)))
+    guarded(findings, "import-unfinished", "", lambda: findings.extend(_check_imports(owner)))
     return Report.of(findings, tuple(counts.values()))
+
+
+def _check_imports(owner: VectorStore) -> Iterator[Finding]:
+    """Name imports that are to replace the store, whose jobs keep what they make in a hidden folder of it."""
+    above = f"{child(owner.path, HIDDEN)}/import/"
+    try:
+        folders = owner.store.list_dir(above)[1]
+    except UnsupportedError:
+        return
+    if folders:
+        reason = (
+            f"an import that is to replace the store is under way, or was cut off ({folders[0]}): the same import "
+            "again goes on with it, any other one discards it, and cancelling its plan takes it back"
+        )
+        yield warning("import-unfinished", "", reason)
 
 
 def _check_root(owner: VectorStore) -> Iterator[Finding]:

@@ -201,11 +201,6 @@ class Annotations:
         return cls(ids, records["geometry"], {each.id: properties[each.id] for each in info.properties}, related)
 
 
-def encode_list(records: npt.NDArray[Any], ids: npt.NDArray[np.uint64]) -> bytes:
-    """Return a list of annotations: how many, what is stored of each, their ids."""
-    return len(ids).to_bytes(8, "little") + records.tobytes() + ids.astype("<u8").tobytes()
-
-
 def decode_list(stored: BytesLike, info: AnnotationInfo) -> Annotations:
     """Return the annotations of a list. Raises :class:`CorruptionError` for bytes that are none."""
     view = memoryview(stored)
@@ -323,6 +318,5 @@ __all__ = [
     "SpatialLevel",
     "decode_list",
     "decode_one",
-    "encode_list",
     "encode_one",
 ]

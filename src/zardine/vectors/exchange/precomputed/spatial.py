@@ -197,11 +197,6 @@ def cells_of(codes: Ids, grid_shape: tuple[int, ...]) -> Ints:
     return cells
 
 
-def has_codes(grid_shape: tuple[int, ...]) -> bool:
-    """Return whether 64 bits are enough for the codes of a grid."""
-    return sum(int(length - 1).bit_length() for length in grid_shape) <= 64
-
-
 def _finer(shape: Ints, extent: Floats) -> Ints:
     """Halve the cells along those axes where that makes them more alike: longer than 0.7 of the longest side."""
     size = extent / shape
@@ -241,4 +236,4 @@ def _crossed(ends: npt.NDArray[Any], corner: Floats, size: Floats) -> npt.NDArra
     return crossed
 
 
-__all__ = ["Blocks", "Sample", "Space", "cells_of", "has_codes", "morton_codes", "ranks_of", "samples"]
+__all__ = ["Blocks", "Sample", "Space", "cells_of", "morton_codes", "ranks_of", "samples"]

@@ -1,0 +1,106 @@
+"""Stores of vectors that are removed, or make room for a group, while others write them: whole, or nothing is left."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zardine
+from effort import SOAK
+from meddling import Stage, let_play
+from zardine import vectors
+from zardine.errors import ZardineError
+from zardine.storage import LocalStore, MemoryStore, StorePath
+
+FOUND = [14, 22, 41, 65, 68, 112, 136]
+"""Seeds that have found something: some change or other, and removal, that left half a store."""
+
+
+def _points(count: int) -> Any:
+    return np.random.default_rng(count).uniform(0, 100, (count, 2))
+
+
+def _write(store: Any, *, overwrite: bool = False) -> None:
+    vectors.write_points(store, _points(20), bounds=([0, 0], [100, 100]), chunk_shape=20, overwrite=overwrite)
+
+
+REMOVALS: dict[str, Callable[[Any], object]] = {
+    "overwritten": lambda store: zardine.create_group(store, path="g/v", overwrite=True),
+    "overwritten above": lambda store: zardine.create_group(store, path="g", overwrite=True),
+    "erased": lambda store: zardine.open_group(store, mode="r+").__delitem__("g/v"),
+    "erased above": lambda store: zardine.open_group(store, mode="r+").__delitem__("g"),
+}
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "append": lambda place: vectors.append_points(place, _points(5)),
+    "shard": lambda place: vectors.shard_store(place, 2),
+    "pyramid": lambda place: vectors.build_pyramid(place, factors=[(2, 1)]),
+    "replace": lambda place: _write(place, overwrite=True),
+    "write": _write,
+}
+
+
+@pytest.mark.filterwarnings("ignore::zardine.errors.ZarrUserWarning")
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("removal", REMOVALS)
+@pytest.mark.parametrize("seed", range(1000) if SOAK else FOUND)
+def test_a_store_that_is_removed_while_it_is_changed(
+    monkeypatch: pytest.MonkeyPatch, removal: str, change: str, seed: int
+) -> None:
+    inner = MemoryStore()
+    zardine.create_group(inner)
+    zardine.create_group(inner, path="g")
+    if change != "write":
+        _write(StorePath(inner, "g/v"))
+    chosen = random.Random(f"{seed} {removal} {change}")
+    stage = Stage(chosen.randrange(10**6), inner)
+    let_play(monkeypatch, stage)
+
+    def changes() -> None:
+        stage.sleep(chosen.choice([0, 0.001, 0.01]))
+        with suppress(ZardineError):
+            for _ in range(2):
+                CHANGES[change](StorePath(stage.store(), "g/v"))
+
+    def removes() -> None:
+        with suppress(KeyError):  # there is nothing yet
+            REMOVALS[removal](stage.store())
+
+    stage.run(changes, removes)
+    left = sorted(inner.list_prefix("g/v/"))
+    if removal == "overwritten":
+        assert "g/v/zarr.json" in left
+        left = left[1:] if left == ["g/v/zarr.json"] else left
+    if left:
+        assert not vectors.validate(StorePath(inner, "g/v")).findings, left
+        assert len(vectors.read_points(StorePath(inner, "g/v")).positions) >= 20
+
+
+MOVES = {**REMOVALS, "moved": lambda store: zardine.open_group(store, mode="r+").move("g", "h")}
+
+
+@pytest.mark.filterwarnings("ignore::zardine.errors.ZarrUserWarning")
+@pytest.mark.parametrize("removal", MOVES)
+def test_a_removal_waits_for_a_writer_of_local_files(tmp_path: Path, removal: str) -> None:
+    store = LocalStore(tmp_path)
+    zardine.create_group(store)
+    zardine.create_group(store, path="g")
+    _write(StorePath(store, "g/v"))
+    with store.lock("g/v/0/zarr.json"):
+        waiting = threading.Thread(target=MOVES[removal], args=(LocalStore(tmp_path),))
+        waiting.start()
+        waiting.join(0.2)
+        vectors.append_points(StorePath(store, "g/v"), _points(5))
+        assert waiting.is_alive()
+    waiting.join()
+    left = [key for key in store.list() if not key.startswith("h/")]
+    assert left == ["g/v/zarr.json", "g/zarr.json", "zarr.json"][3 - len(left) :]
+    if removal == "moved":
+        assert len(vectors.read_points(StorePath(store, "h/v")).positions) == 25
