@@ -86,7 +86,7 @@ pub type Failed = (Vec<u8>, i32);
 
 /// Make the files of `arrays` below the open directory `base`; those that could not be made, of which some may be there
 /// in part. Of files that are made together with one of them, others may be made; no more are begun after that. `crew` as
-/// for [`element_files::make`].
+/// for [`element_files::make`], where that is for one thread.
 pub fn make(
     base: RawFd,
     arrays: Vec<CellArray>,
@@ -101,6 +101,8 @@ pub fn make(
         keys.extend(array.keys);
         packings.push(array.packing);
     }
+    let crew = crew.filter(|_| threads == 1);
+    let _member = crew.map(Crew::come); // who helps stays until the last of these files is made
     let mut start = 0;
     while start < keys.len() {
         let end = portion(&keys[start..]) + start;
@@ -151,6 +153,8 @@ mod tests {
     use crate::strided_memory::SharedBytes;
     use std::fs::{self, File};
     use std::os::fd::AsRawFd;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
     fn form(text: &str) -> PathForm {
         PathForm::new(text.as_bytes()).unwrap()
@@ -211,6 +215,33 @@ mod tests {
         assert_eq!(failed, [(name.replace("%d", "7").into_bytes(), libc::ELOOP)]);
         assert!(!plain.exists());
         fs::remove_file(link).unwrap();
+    }
+
+    #[test]
+    fn who_helps_stays_until_the_last_file_is_made() {
+        let path = std::env::temp_dir().join(format!("zardine-helped-cells-{}", std::process::id()));
+        let names = NamesBeside { start: b".a-".into(), edit: b".a-e-".into(), end: b".t".into(), number: 1 };
+        let (x, count) = ([SharedBytes::of(b"x")].repeat(10 * FOLDERS), 10 * FOLDERS as i64);
+        let cells: Vec<i64> = (0..count).flat_map(|cell| [cell, 0]).collect();
+        for _ in 0..5 {
+            fs::create_dir_all(&path).unwrap();
+            let directory = File::open(&path).unwrap();
+            let (crew, done) = (Crew::default(), AtomicBool::new(false));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !path.join("0/0").exists() && !done.load(Ordering::Relaxed) {
+                        thread::yield_now();
+                    }
+                    crew.help();
+                    assert!(path.join(format!("{}/0", count - 1)).exists());
+                });
+                let array = CellArray::new(&form("%d/%d"), &cells, 2, ByteString::each(&x), 0, None).unwrap();
+                let failed = super::make(directory.as_raw_fd(), vec![array], &names, 1, Some(&crew));
+                done.store(true, Ordering::Relaxed);
+                assert_eq!(failed, []);
+            });
+            fs::remove_dir_all(&path).unwrap();
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Pieces {
 }
 
 /// Make a file of each of `values` of `packings`; numbers and errors of those that could not be made. They stay in part.
-/// Where that is for one thread, others of a `crew` may come to take part in it.
+/// With a `crew` this is for one thread, and others of that may come to take part in it.
 pub fn make(
     files: &[NewFile],
     packings: &[Packing],
@@ -117,10 +117,10 @@ pub fn make(
             failed.push((file, error.raw_os_error().unwrap_or(libc::EIO)));
         }
     };
-    let states = match crew.filter(|_| threads == 1) {
+    let states = match crew {
         None => batches.run(start, |state, range| range.for_each(|_| do_next(state))),
         Some(crew) => {
-            let (_member, states) = (crew.come(), Mutex::new(Vec::new()));
+            let states = Mutex::new(Vec::new());
             let unit = |state: &mut _, _| {
                 do_next(state);
                 Ok(())

@@ -32,7 +32,7 @@ pub fn encode(
     rank: usize,
     out: &mut [u8],
 ) -> bool {
-    if fragments.len().checked_mul(rank) != Some(chunks.len()) {
+    if rank == 0 || fragments.len().checked_mul(rank) != Some(chunks.len()) {
         return false;
     }
     let mut at = 0;
@@ -115,5 +115,6 @@ mod tests {
         ] {
             assert_eq!(encoded(starts, chunks, &[5, 6, 7], 2), None);
         }
+        assert_eq!(encoded(&[0, 3], &[], &[5, 6, 7], 0), None);
     }
 }

@@ -72,8 +72,14 @@ def test_lines_that_do_not_fit_together_are_left() -> None:
         given = list(good)
         given[number] = np.array(wrong)
         assert kernel.line_parts(*given) is None
-    for number, wrong in [(2, np.zeros(0, np.int64)), (3, np.zeros(4, np.int64)), (0, np.zeros(2))]:
+    many_axes = [np.zeros((0, count), np.int64) for count in (0, 17, 2**40)]  # of so many no memory is asked for
+    for number, wrong in [
+        (2, np.zeros(0, np.int64)),
+        (3, np.zeros(4, np.int64)),
+        (0, np.zeros(2)),
+        *((3, keys) for keys in many_axes),
+    ]:
         given = list(good)
         given[number] = wrong
-        with pytest.raises(ValueError, match=r"too many bytes|rows of integers|int64"):
+        with pytest.raises(ValueError, match=r"too many bytes|rows of integers|int64|axes"):
             kernel.line_parts(*given)

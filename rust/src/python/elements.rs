@@ -71,7 +71,7 @@ pub fn read_element_parts<'py>(
 
 /// Bytes of a length.
 const WORD: usize = 4;
-const MOST_AXES: usize = 16;
+pub const MOST_AXES: usize = 16;
 
 #[pyfunction]
 pub fn split_elements<'py>(

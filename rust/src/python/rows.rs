@@ -6,6 +6,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList};
 use super::arguments::invalid;
 use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::{NewByteArray, integers, write_integers};
+use super::elements::MOST_AXES;
 use super::pipeline_class::guarded;
 use crate::cell_texts::CellTexts;
 use crate::line_parts::Lines;
@@ -134,6 +135,9 @@ pub fn line_parts<'py>(
     let held = [Buffer::of(first, false)?, Buffer::of(cells, false)?, Buffer::of(edges, false)?];
     let keys = Buffer::of(keys, false)?;
     let &[_, rank] = keys.shape().as_slice() else { return Err(invalid("keys are rows of integers")) };
+    if !(1..=MOST_AXES).contains(&rank) {
+        return Err(invalid(format!("chunks of {rank} axes")));
+    }
     let keys = keys.copied_integers()?;
     let [first, cells, edges] = [held[0].integers()?, held[1].integers()?, held[2].integers()?];
     let size = edges.len().checked_sub(1).and_then(|objects| manifests::size(objects, first.len(), rank));
