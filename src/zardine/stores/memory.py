@@ -306,6 +306,10 @@ class MemoryStore(Store):
         self._check_writable("erase from")
         self._remove((key,))
 
+    def erase_version(self, key: str, version: Version | None) -> None:
+        with self._backing.lock:  # so that nobody stores anything between the look and the removal
+            super().erase_version(key, version)
+
     def erase_prefix(self, prefix: str) -> None:
         check_prefix(prefix)
         self._check_writable("erase from")
