@@ -277,3 +277,24 @@ def test_trees_with_one_writer_are_locked_from_above_and_never_all_of_many() -> 
     assert 2 <= store.most <= 70
     assert {f"plate/{number}/0/zarr.json" for number in range(200)} <= set(store.keys)
     assert list(store.list()) == ["zarr.json"]
+
+
+@pytest.mark.parametrize("kind", ["local", "memory", "wrapper"])
+def test_a_store_that_knows_of_other_writers_is_asked_for_them(tmp_path: Path, kind: str) -> None:
+    bases: dict[str, Any] = {"local": LocalStore, "memory": MemoryStore, "wrapper": WrapperStore}
+    asked: list[str] = []
+
+    def wait_for_writers(self: Any, prefix: str) -> bool:
+        asked.append(prefix)
+        return True
+
+    knowing = type("Knowing", (bases[kind],), {"wait_for_writers": wait_for_writers})
+    store = knowing(*{"local": (tmp_path,), "memory": (), "wrapper": (MemoryStore(),)}[kind])
+    zardine.create_group(store)
+    zardine.create_array(store, name="a", data=np.ones(8, "i4"), chunks=(4,))
+    asked.clear()
+    with store.without_writers("a/") as known:
+        assert known
+    assert asked == ["a/"]
+    del zardine.open_group(store)["a"]
+    assert asked.count("a/") >= 3  # before anything but the documents is erased, and after it
