@@ -260,17 +260,18 @@ def _turns(store: Store, prefixes: Sequence[str], *, is_owned: bool = False) -> 
             for key in keys[_KEPT_OUT:]:
                 with store.lock(key):
                     pass
-            before, keys = keys, _turns_below(store, prefixes)
+            before, keys = keys, _turns_below(store, prefixes, frozenset(keys))
             if keys == before:
                 yield
                 return
     yield
 
 
-def _turns_below(store: Store, prefixes: Sequence[str]) -> list[str]:
+def _turns_below(store: Store, prefixes: Sequence[str], known: frozenset[str] = frozenset()) -> list[str]:
     """Return the keys of the documents of groups that are called ``0``, sorted, so that nobody waits in a circle.
 
-    Those above come first: who holds the lock of one may erase what is below the group in which it is.
+    Those above come first: who holds the lock of one may erase what is below the group in which it is. Those that are
+    ``known`` are not read again.
     """
     found = set()
     for prefix in prefixes:
@@ -278,7 +279,7 @@ def _turns_below(store: Store, prefixes: Sequence[str]) -> list[str]:
             continue
         own = [prefix + DOCUMENT_NAME] * (f"/{prefix}".endswith(_TURN.removesuffix(DOCUMENT_NAME)))
         for key in (*own, *_documents_below(store, prefix)):
-            if f"/{key}".endswith(_TURN) and _is_group(store, key.rpartition("/")[0]):
+            if f"/{key}".endswith(_TURN) and (key in known or _is_group(store, key.rpartition("/")[0])):
                 found.add(key)
     return sorted(found, key=lambda key: (key.count("/"), key))
 
