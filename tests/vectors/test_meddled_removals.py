@@ -143,3 +143,17 @@ def test_a_store_that_others_begin_where_one_is_written_is_theirs(
         assert len(vectors.read_points(StorePath(inner, "g/v")).positions) == 20
     else:
         assert not list(inner.list_prefix("g/v/"))
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_a_store_takes_the_place_of_one_whose_removal_was_cut_off(tmp_path: Path, kind: str) -> None:
+    """Its documents are gone, and its chunks are there."""
+    store = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
+    zardine.create_group(store)
+    _write(StorePath(store, "v"))
+    store.erase_values([key for key in store.list_prefix("v/") if key.endswith("zarr.json")])
+    vectors.write_points(
+        StorePath(store, "v"), _points(2) / 10, bounds=([0, 0], [100, 100]), chunk_shape=20, overwrite=True
+    )
+    assert not vectors.validate(StorePath(store, "v")).findings
+    assert len(vectors.read_points(StorePath(store, "v")).positions) == 2

@@ -352,6 +352,9 @@ def make_room(store: Store, path: str, overwrite: bool) -> None:
         return
     leftover = find_node(store, child(path, "0"), 3)
     if leftover is None:
+        below = f"{child(path, '0')}/"
+        if overwrite and any(store.list_dir(below)):
+            store.erase_prefix(below)  # chunks of a store whose removal was cut off when its documents were gone
         return
     if WRITER in leftover.attributes:
         raise NodeExistsError(
