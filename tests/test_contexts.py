@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from zardine.contexts import sure_context
+from zardine.contexts import SureStack, sure_context
 
 
 class Seen:
@@ -53,3 +53,34 @@ def test_errors_come_through() -> None:
     with pytest.raises(KeyError), context(steps):
         raise KeyError
     assert steps == ["left", "left", "handled", "left"]
+
+
+def test_contexts_that_are_entered_one_after_another() -> None:
+    left: list[str] = []
+
+    @sure_context
+    def named(name: str, fails: bool = False) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            left.append(name)
+            if fails:
+                raise KeyError(name)
+
+    with SureStack() as stack:
+        for name in "abc":
+            stack.enter(named(name))
+        assert not left
+    assert left == ["c", "b", "a"]
+    left.clear()
+    stack = SureStack()
+    for name in "abc":
+        stack.enter(named(name, fails=name == "b"))
+    with pytest.raises(KeyError, match="b"):
+        stack.__exit__(None, None, None)
+    assert left == ["c", "b", "a"]
+    left.clear()
+    with suppress(ValueError), SureStack() as stack:
+        stack.enter(named("a"))
+        raise ValueError
+    assert left == ["a"]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +206,95 @@ def test_a_store_with_writers_of_its_own_knows_of_all(tmp_path: Path) -> None:
         Knowing.prefixes.clear()
         change()
         assert set(Knowing.prefixes) == {"a/"}
+
+
+def test_a_node_with_two_names_is_erased(tmp_path: Path) -> None:
+    """A link to a folder beside it: whoever keeps writers out of both does not wait for himself."""
+    store = LocalStore(tmp_path)
+    zardine.create_group(store)
+    zardine.create_array(store, name="g/a", data=np.ones(8, "i4"), chunks=(4,))
+    (tmp_path / "g" / "b").symlink_to("a")
+    erasing = threading.Thread(target=lambda: zardine.open_group(store).__delitem__("g"), daemon=True)
+    erasing.start()
+    erasing.join(20)
+    assert not erasing.is_alive()
+    assert list(store.list()) == ["zarr.json"]
+
+
+def test_a_thread_that_keeps_writers_out_may_write(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.set("a/k", b"one")
+    done = []
+
+    def nested() -> None:
+        with store.without_writers("a/") as first, store.without_writers("a/") as second, store.writer("a/") as third:
+            done.append((first, second, third, store.wait_for_writers("a/")))
+        with store.writer("a/"):
+            done.append(None)
+
+    thread = threading.Thread(target=nested, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert done == [(True, True, True, True), None]
+
+
+class _LockedStore(WrapperStore):
+    """Notes which keys are locked, and how many at a time."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.keys: list[str] = []
+        self.now = self.most = 0
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        self.keys.append(key)
+        with super().lock(key):
+            self.now += 1
+            self.most = max(self.most, self.now)
+            try:
+                yield
+            finally:
+                self.now -= 1
+
+
+def test_trees_with_one_writer_are_locked_from_above_and_never_all_of_many() -> None:
+    """As the fields of view of a plate: each lock takes open files."""
+    store = _LockedStore(MemoryStore())
+    zardine.create_group(store)
+    zardine.create_group(store, path="g/-/0")
+    zardine.create_group(store, path="g/0")
+    zardine.create_group(store, path="g/0/-/0")
+    store.keys.clear()
+    del zardine.open_group(store)["g"]
+    wanted = ["g/0/zarr.json", "g/-/0/zarr.json", "g/0/-/0/zarr.json"]
+    assert [key for key in store.keys if key in wanted][:3] == wanted
+    for number in range(200):
+        zardine.create_group(store, path=f"plate/{number}/0")
+    store.keys.clear()
+    store.most = 0
+    del zardine.open_group(store)["plate"]
+    assert 2 <= store.most <= 70
+    assert {f"plate/{number}/0/zarr.json" for number in range(200)} <= set(store.keys)
+    assert list(store.list()) == ["zarr.json"]
+
+
+@pytest.mark.parametrize("kind", ["local", "memory", "wrapper"])
+def test_a_store_that_knows_of_other_writers_is_asked_for_them(tmp_path: Path, kind: str) -> None:
+    bases: dict[str, Any] = {"local": LocalStore, "memory": MemoryStore, "wrapper": WrapperStore}
+    asked: list[str] = []
+
+    def wait_for_writers(self: Any, prefix: str) -> bool:
+        asked.append(prefix)
+        return True
+
+    knowing = type("Knowing", (bases[kind],), {"wait_for_writers": wait_for_writers})
+    store = knowing(*{"local": (tmp_path,), "memory": (), "wrapper": (MemoryStore(),)}[kind])
+    zardine.create_group(store)
+    zardine.create_array(store, name="a", data=np.ones(8, "i4"), chunks=(4,))
+    asked.clear()
+    with store.without_writers("a/") as known:
+        assert known
+    assert asked == ["a/"]
+    del zardine.open_group(store)["a"]
+    assert asked.count("a/") >= 3  # before anything but the documents is erased, and after it

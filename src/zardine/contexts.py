@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
 from zardine.kernel import KERNEL
 
@@ -69,6 +69,37 @@ class _SureContext(SureExit, Generic[_T]):
             error.__traceback__ = trace  # else the error holds this frame, which holds the error
 
 
+class SureStack(SureExit):
+    """Contexts that are entered one after another, and left together, the last one first.
+
+    Those may be left twice, or with an error before they were entered, as all are that are made here.
+    """
+
+    __slots__ = ("_inside",)
+
+    def __init__(self) -> None:
+        self._inside: list[AbstractContextManager[object]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def enter(self, context: AbstractContextManager[object]) -> None:
+        """Enter one more."""
+        self._inside.append(context)  # first: where Ctrl-C comes right after it was entered it has to be left
+        context.__enter__()
+
+    def _exit(self, error: BaseException | None) -> None:
+        try:
+            while self._inside:
+                kind, trace = (None, None) if error is None else (type(error), error.__traceback__)
+                self._inside[-1].__exit__(kind, error, trace)
+                self._inside.pop()
+        except Exception as failed:
+            self._inside.pop()
+            self._exit(failed)  # the others
+            raise
+
+
 def sure_context(
     function: Callable[_P, Generator[_T, None, None]],
 ) -> Callable[_P, AbstractContextManager[_T, None]]:
@@ -81,4 +112,4 @@ def sure_context(
     return make
 
 
-__all__ = ["SureExit", "sure_context"]
+__all__ = ["SureExit", "SureStack", "sure_context"]

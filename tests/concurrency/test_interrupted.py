@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import count
@@ -17,6 +17,7 @@ import pytest
 import zardine
 from effort import some
 from zardine import vectors
+from zardine.contexts import SureStack, sure_context
 from zardine.kernel import KERNEL
 from zardine.storage import CountingStore, LocalStore, MemoryStore, Store, ZipStore
 from zardine.vectors import points
@@ -72,12 +73,26 @@ def enter(context: AbstractContextManager[object]) -> None:
         pass
 
 
+@sure_context
+def several(store: Store) -> Iterator[None]:
+    with SureStack() as stack:
+        stack.enter(store.lock("a/b"))
+        stack.enter(store.without_writers("a/"))
+        yield
+
+
+def look_at_several(store: Store) -> None:
+    enter(store.lock("a/b"))
+    enter(store.writer("a/"))
+
+
 CONTEXTS: dict[str, tuple[Callable[[Store], Any], Callable[[Store], object]]] = {
     "lock": (lambda store: store.lock("a/b"), lambda store: enter(store.lock("a/b"))),
     "lock of nothing": (lambda store: store.lock("a/new"), lambda store: enter(store.lock("a/new"))),
     "edit": (lambda store: store.edit_file("a/b"), lambda store: enter(store.lock("a/b"))),
     "writer": (lambda store: store.writer("a/"), lambda store: store.wait_for_writers("a/")),
     "no writer": (lambda store: store.without_writers("a/"), lambda store: enter(store.writer("a/"))),
+    "several": (several, look_at_several),
 }
 
 
@@ -88,6 +103,7 @@ CONTEXTS: dict[str, tuple[Callable[[Store], Any], Callable[[Store], object]]] = 
         ("memory", "lock"),
         ("memory", "writer"),
         ("memory", "no writer"),
+        ("memory", "several"),
     ],
 )
 def test_no_lock_stays(tmp_path: Path, kind: str, name: str) -> None:

@@ -13,8 +13,11 @@ import pytest
 import zardine
 from effort import SOAK
 from meddling import TWO, Stage, let_play
-from zardine.errors import ArrayNotFoundError, NodeExistsError, PlanError
-from zardine.storage import MemoryStore
+from zardine.errors import ArrayNotFoundError, JobsFailedError, NodeExistsError, PlanError
+from zardine.jobs import plan as plan_module
+from zardine.jobs.job import Job
+from zardine.storage import MemoryStore, Store, WrapperStore
+from zardine.tools.converting.jobs import ConvertWork
 
 FOUND = [93, 117, 156, 187, 225, 302, 333]
 """Seeds that have once found something: an empty array at the end; a worker that ended with a fault of ours."""
@@ -148,3 +151,77 @@ def test_a_kill_as_a_round_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) == 2
     plan.run()
     assert zardine.open_array(inner, path="out")[...].tolist() == [2] * 8
+
+
+class _FarStore(WrapperStore):
+    """Of values that are stored anew with the same bytes it tells the same version, as object stores do."""
+
+    @property
+    def lock_is_exclusive(self) -> bool:
+        return False
+
+    def version(self, key: str) -> Any:
+        data = self._store.get(key)
+        return None if data is None else bytes(data)
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        self._store.set(key, value)
+        return bytes(value)
+
+    def erase_version(self, key: str, version: Any) -> None:
+        Store.erase_version(self, key, version)
+
+
+@pytest.mark.parametrize("is_far", [False, True])
+def test_what_is_taken_back_is_nobody_elses(is_far: bool) -> None:
+    """The same plan is begun anew, and has stored the same: the version alone does not tell where that is the bytes."""
+    store: Store = _FarStore(MemoryStore()) if is_far else MemoryStore()
+    job = Job(0, 0)
+    late = job.guarded(store, ["k", "l"])
+    late.set("k", b"one")
+    late.set("l", b"two")
+    store.set("k", b"one")
+    is_begun = [True]
+    job.take_back(lambda: not is_begun[0])
+    assert store.get("k") == b"one"
+    assert store.get("l") == (b"two" if is_far else None)
+    is_begun[0] = False
+    job.take_back(lambda: True)
+    assert store.get("l") is None
+
+
+def test_a_result_that_was_changed_since_is_not_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker has stored a chunk once more when others finish the plan, and the result gets attributes."""
+    inner = MemoryStore()
+    zardine.create_array(inner, name="src", data=np.arange(8, dtype="i4"), chunks=(4,))
+    plan = zardine.plan_convert(inner, inner, source_path="src", target_path="out", shards=None, chunks=(8,))
+    plan.run(finish=False)
+    run = ConvertWork.run
+
+    def late(work: Any, job: Any) -> Any:
+        found = run(work, job)
+        if job.targets and not finished:
+            finished.append(True)
+            plan.finish()
+            zardine.open_array(inner, path="out", mode="r+").attrs["a"] = 1
+        return found
+
+    finished: list[bool] = []
+    monkeypatch.setattr(ConvertWork, "run", late)
+    plan.job(len(plan) - 1)()
+    assert finished
+    assert zardine.open_array(inner, path="out")[...].tolist() == list(range(8))
+
+
+def test_the_error_of_a_job_is_told_although_taking_back_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = MemoryStore()
+    zardine.create_array(inner, name="src", data=np.arange(8, dtype="i4"), chunks=(4,))
+    plan = zardine.plan_rechunk(inner, inner, path="src", target_path="out", chunks=(8,))
+    inner.set("src/c/1", b"no chunk")
+
+    def failing(*about: Any) -> None:
+        raise PlanError("the records cannot be read")
+
+    monkeypatch.setattr(plan_module, "_take_back", failing)
+    with pytest.raises(JobsFailedError, match="stored checksum"):
+        plan.run()

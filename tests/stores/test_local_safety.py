@@ -763,3 +763,62 @@ def test_a_file_that_is_moved_away_while_it_is_opened(tmp_path, store, monkeypat
     os.symlink(tmp_path / ".zardine-1.tmp" / "in", tmp_path / "root")
     monkeypatch.setattr(BaseDirectory, "check_inside", look)
     assert store.get("file") == b"inside"  # the store itself may be a link
+
+
+def test_empty_directories_that_are_exchanged_for_a_link_are_not_removed_behind_it(tmp_path, store, monkeypatch):
+    (tmp_path / "root" / "key" / "b" / "c").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "c").mkdir(parents=True)
+    scandir, looked = os.scandir, []
+
+    def exchanging(where):
+        looked.append(where)
+        if len(looked) == 3:
+            (tmp_path / "root" / "key" / "b").rename(tmp_path / "moved")
+            (tmp_path / "root" / "key" / "b").symlink_to(tmp_path / "elsewhere")
+        return scandir(where)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", exchanging)
+        with pytest.raises(StoreError):
+            store.set("key", b"value")
+    assert len(looked) >= 3
+    assert (tmp_path / "elsewhere" / "c").is_dir()
+    (tmp_path / "root" / "key" / "b").unlink()
+    store.set("key", b"value")
+    assert store.get("key") == b"value"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process is forked")
+def test_a_process_forked_while_a_directory_is_removed_keeps_no_writer_out(store, monkeypatch):
+    rmdir, ends, children = os.rmdir, os.pipe(), []
+
+    def forking(name, **place):
+        child = os.fork()
+        if not child:
+            os.close(ends[1])
+            os.read(ends[0], 1)
+            os._exit(0)
+        children.append(child)
+        return rmdir(name, **place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", forking)
+        store.set("in/other", b"value")
+        store.erase("in/other")  # the directory holds something else, so it stays
+    try:
+        entered = []
+
+        def write():
+            with store.writer("in/"):
+                entered.append(True)
+
+        thread = threading.Thread(target=write, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert entered
+        assert children
+    finally:
+        os.close(ends[1])
+        for child in children:
+            os.waitpid(child, 0)
+        os.close(ends[0])

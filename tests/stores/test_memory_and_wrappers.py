@@ -256,3 +256,20 @@ def test_a_read_only_twin_counts_into_the_same():
     assert store.counts.reads == twin.counts.reads == 1
     twin.reset()
     assert store.counts.reads == 0
+
+
+def test_a_key_is_looked_at_and_erased_in_one_instant():
+    class Slow(MemoryStore):
+        def version(self, key):
+            found = super().version(key)
+            storing.start()
+            storing.join(0.2)
+            return found
+
+    values = {}
+    store, other = Slow(values), MemoryStore(values)
+    version = other.set("k", b"one")
+    storing = threading.Thread(target=lambda: other.set("k", b"two"))
+    store.erase_version("k", version)
+    storing.join()
+    assert other.get("k") == b"two"

@@ -277,7 +277,7 @@ def test_conditions_on_values() -> None:
     for text_asked in ("1", ["1", "2"], slice("a", "b"), np.str_("1"), b"1"):
         with pytest.raises(SelectionError, match=r"where\['n'\] asks for .*, and the attribute holds int64: give num"):
             vectors.read_points(store, where={"n": text_asked})
-    for asked in (1, [1.5, 2], slice(1, 2), slice(None, 2), range(3), np.float32(1), True):
+    for asked in (1, [1.5, 2], slice(1, 2), slice(None, 2), range(3), np.float32(1), True, b"a", [np.bytes_(b"a")]):
         with pytest.raises(SelectionError, match=r"where\['t'\] asks for .*, and the attribute holds text: give text"):
             vectors.read_points(store, where={"t": asked})
     for chunks in ([(0, 0)], 3, [[[0, 0, 0]]], ["a"], [(0, 0), (1, 2, 3)]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ import zardine
 from effort import SOAK
 from meddling import Stage, let_play
 from zardine import vectors
-from zardine.errors import ZardineError
-from zardine.storage import LocalStore, MemoryStore, StorePath
+from zardine.errors import StoreError, ZardineError
+from zardine.storage import LocalStore, MemoryStore, StorePath, WrapperStore
+from zardine.vectors.changing import creating
 
 FOUND = [14, 22, 41, 65, 68, 112, 136]
 """Seeds that have found something: some change or other, and removal, that left half a store."""
@@ -104,3 +105,55 @@ def test_a_removal_waits_for_a_writer_of_local_files(tmp_path: Path, removal: st
     assert left == ["g/v/zarr.json", "g/zarr.json", "zarr.json"][3 - len(left) :]
     if removal == "moved":
         assert len(vectors.read_points(StorePath(store, "h/v")).positions) == 25
+
+
+class _FarStore(WrapperStore):
+    """Locks keep nobody out, as on object stores."""
+
+    @property
+    def lock_is_exclusive(self) -> bool:
+        return False
+
+    def lock(self, key: str) -> Any:
+        return nullcontext()
+
+
+@pytest.mark.parametrize("is_made_anew", [True, False])
+def test_a_store_that_others_begin_where_one_is_written_is_theirs(
+    monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
+) -> None:
+    inner = MemoryStore()
+    zardine.create_group(inner)
+    zardine.create_group(inner, path="g")
+    write_nodes = creating.write_nodes
+
+    def overtaken(*args: Any) -> Any:
+        found = write_nodes(*args)
+        monkeypatch.setattr(creating, "write_nodes", write_nodes)
+        zardine.create_group(inner, path="g", overwrite=True)
+        if is_made_anew:
+            _write(StorePath(inner, "g/v"))
+        return found
+
+    monkeypatch.setattr(creating, "write_nodes", overtaken)
+    with pytest.raises(StoreError, match="somebody else has erased"):
+        _write(StorePath(_FarStore(inner), "g/v"))
+    if is_made_anew:
+        assert not vectors.validate(StorePath(inner, "g/v")).findings
+        assert len(vectors.read_points(StorePath(inner, "g/v")).positions) == 20
+    else:
+        assert not list(inner.list_prefix("g/v/"))
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_a_store_takes_the_place_of_one_whose_removal_was_cut_off(tmp_path: Path, kind: str) -> None:
+    """Its documents are gone, and its chunks are there."""
+    store = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
+    zardine.create_group(store)
+    _write(StorePath(store, "v"))
+    store.erase_values([key for key in store.list_prefix("v/") if key.endswith("zarr.json")])
+    vectors.write_points(
+        StorePath(store, "v"), _points(2) / 10, bounds=([0, 0], [100, 100]), chunk_shape=20, overwrite=True
+    )
+    assert not vectors.validate(StorePath(store, "v")).findings
+    assert len(vectors.read_points(StorePath(store, "v")).positions) == 2

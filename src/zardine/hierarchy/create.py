@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from zardine.buffers import BytesLike
-from zardine.contexts import sure_context
+from zardine.contexts import SureStack, sure_context
 from zardine.engine.freshness import is_far, let_writers_end, moment, note_change, with_closing, with_generation
 from zardine.engine.workers import in_background
 from zardine.errors import (
@@ -54,7 +54,9 @@ _TURN: Final = f"/0/{DOCUMENT_NAME}"
 """How the key of the document ends, from a slash before the tree on, at which writers of a tree take turns."""
 
 _KEPT_OUT: Final = 64
-"""Nodes into which nobody writes while they are erased, each of which takes an open file; of more, the first ones."""
+"""Nodes, and trees with one writer, into which nobody writes while they are erased: each takes an open file or two.
+
+Of more, the first ones; of the others those are waited for who are writing."""
 
 _MAIN_NAMES: Final = tuple(name for version in FORMATS for name in main_names(version))
 
@@ -231,7 +233,7 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
     """
     prefixes = [f"{path}/" if path else "" for path in paths]
     for last in attempts(CHANGES):
-        with _turns(store, prefixes, is_owned=is_owned), ExitStack() as kept:
+        with _turns(store, prefixes, is_owned=is_owned), SureStack() as kept:
             _take_documents_away(store, prefixes, is_owned=is_owned, kept=kept)
             for prefix in prefixes:
                 store.erase_prefix(prefix)
@@ -252,27 +254,34 @@ def _turns(store: Store, prefixes: Sequence[str], *, is_owned: bool = False) -> 
         return
     keys = _turns_below(store, prefixes)
     while keys:
-        with ExitStack() as held:
-            for key in keys:
-                held.enter_context(store.lock(key))
-            before, keys = keys, _turns_below(store, prefixes)
+        with SureStack() as held:
+            for key in keys[:_KEPT_OUT]:
+                held.enter(store.lock(key))
+            for key in keys[_KEPT_OUT:]:
+                with store.lock(key):
+                    pass
+            before, keys = keys, _turns_below(store, prefixes, frozenset(keys))
             if keys == before:
                 yield
                 return
     yield
 
 
-def _turns_below(store: Store, prefixes: Sequence[str]) -> list[str]:
-    """Return the keys of the documents of groups that are called ``0``, sorted, so that nobody waits in a circle."""
+def _turns_below(store: Store, prefixes: Sequence[str], known: frozenset[str] = frozenset()) -> list[str]:
+    """Return the keys of the documents of groups that are called ``0``, sorted, so that nobody waits in a circle.
+
+    Those above come first: who holds the lock of one may erase what is below the group in which it is. Those that are
+    ``known`` are not read again.
+    """
     found = set()
     for prefix in prefixes:
         if _is_array(store, prefix[:-1]):
             continue
         own = [prefix + DOCUMENT_NAME] * (f"/{prefix}".endswith(_TURN.removesuffix(DOCUMENT_NAME)))
         for key in (*own, *_documents_below(store, prefix)):
-            if f"/{key}".endswith(_TURN) and _is_group(store, key.rpartition("/")[0]):
+            if f"/{key}".endswith(_TURN) and (key in known or _is_group(store, key.rpartition("/")[0])):
                 found.add(key)
-    return sorted(found)
+    return sorted(found, key=lambda key: (key.count("/"), key))
 
 
 def _is_group(store: Store, path: str) -> bool:
@@ -283,7 +292,7 @@ def _is_group(store: Store, path: str) -> bool:
 
 
 def _take_documents_away(
-    store: Store, prefixes: Sequence[str], *, is_owned: bool = False, kept: ExitStack | None = None
+    store: Store, prefixes: Sequence[str], *, is_owned: bool = False, kept: SureStack | None = None
 ) -> None:
     """Erase the documents of nodes, and of all below them, and wait for those who are writing into them.
 
@@ -303,7 +312,7 @@ def _take_documents_away(
         places.update(key.rpartition("/")[0] + "/" for key in below)
     for number, each in enumerate(sorted(places)):  # sorted, so that nobody waits in a circle
         if kept is not None and number < _KEPT_OUT:
-            kept.enter_context(store.without_writers(each))
+            kept.enter(store.without_writers(each))
         else:
             store.wait_for_writers(each)
 

@@ -77,10 +77,10 @@ class Job:
         self.targets.append(guarded)
         return guarded
 
-    def take_back(self) -> None:
+    def take_back(self, is_cancelled: Callable[[], bool]) -> None:
         """Remove what was stored through :meth:`guarded`, as far as nobody has replaced it."""
         for each in self.targets:
-            each.take_back()
+            each.take_back(is_cancelled)
 
 
 class GuardedStore(WrapperStore):
@@ -119,12 +119,19 @@ class GuardedStore(WrapperStore):
         except ConditionFailedError as error:
             raise OvertakenError(str(error)) from error
 
-    def take_back(self) -> None:
-        """Remove the values that were stored, where the store tells their versions and they are there still."""
+    def take_back(self, is_cancelled: Callable[[], bool]) -> None:
+        """Remove the values that were stored, where the store tells their versions and they are there still.
+
+        Where locks are not exclusive the same bytes, stored anew, may have the same version. They are not removed from
+        there once the plan is begun again, which is looked for before each.
+        """
         for key, version in self._written:
-            if version is not None:
-                with suppress(ConditionFailedError):
-                    self._store.erase_version(key, version)
+            if version is None:
+                continue
+            if not self._store.lock_is_exclusive and not is_cancelled():
+                return
+            with suppress(ConditionFailedError), self._store.lock(key):
+                self._store.erase_version(key, version)
 
     def _look(self) -> None:
         if not self._looked:

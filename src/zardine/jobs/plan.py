@@ -7,7 +7,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -666,25 +666,25 @@ def _run_job(plan: Plan, stage: int, number: int, *, given: Any = None, **tellin
             done = plan.work.run(job)
         except OvertakenError:
             job = replace(job, looks=True)
-        except Exception as error:
+        except NotWantedError:
             _take_back(plan, job, state)
-            if isinstance(error, NotWantedError):
-                return
+            return
+        except Exception:
+            with suppress(Exception):  # what went wrong first is what is told
+                _take_back(plan, job, state)
             raise
         else:
-            recorder_of(records, *state).add(stage, number, done)
-            _take_back(plan, job, state)
+            if not recorder_of(records, *state).add(stage, number, done):
+                _take_back(plan, job, state)
             return
     raise StoreError(f"others write again and again what job {number} of stage {stage + 1} writes for {plan.work.home}")
 
 
 def _take_back(plan: Plan, job: Job, state: tuple[str, int]) -> None:
     """Remove what a job has stored if its plan was cancelled meanwhile: perhaps after that was looked for."""
-    if not job.targets:
-        return
-    now = plan._records.state()
-    if (now is None or now[0] != state[0]) and not plan.work.is_finished(plan.id):
-        job.take_back()
+    now = plan._records.state() if job.targets else state
+    if (now is None or now[0] != state[0]) and not plan.work.may_be_finished(plan.id):
+        job.take_back(lambda: plan._records.state() is None and not plan.work.may_be_finished(plan.id))
 
 
 def _in_words(forecast: Forecast) -> str:

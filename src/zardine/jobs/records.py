@@ -237,8 +237,8 @@ class Recorder:
         self._done: dict[int, dict[int, JobDone]] = {}
         self._size = 0
 
-    def add(self, stage: int, job: int, done: JobDone) -> None:
-        """Record that a job is done, and what it saw and found."""
+    def add(self, stage: int, job: int, done: JobDone) -> bool:
+        """Record that a job is done, and what it saw and found; gives whether the plan was under way still by then."""
         with self._guard:
             self._done.setdefault(stage, {})[job] = done
             self._size += len(done.seen) + (0 if done.found is None else len(json.dumps(done.found)))
@@ -249,9 +249,10 @@ class Recorder:
                     notes = [getattr(jobs[each], name) for each in sorted(jobs)]
                     if any(each != nothing for each in notes):
                         document[name][str(number)] = notes
-            self._write(document)
+            counts = self._write(document)
             if sum(map(len, self._done.values())) >= _FULL or self._size >= _LARGE:
                 self._new_object()
+        return counts
 
     def add_idle(self, stage: int, jobs: Ranges) -> None:
         """Record that jobs had nothing to do."""
@@ -260,11 +261,13 @@ class Recorder:
             self._write({"token": self._token, "round": self._round, "done": {str(stage): jobs.to_json()}})
             self._new_object()
 
-    def _write(self, document: Mapping[str, Any]) -> None:
+    def _write(self, document: Mapping[str, Any]) -> bool:
         store = self._records.home.store
         store.set(self._key, json.dumps(document).encode())
-        if self._records.token() != self._token:  # finished or cancelled meanwhile
-            store.erase(self._key)
+        if self._records.token() == self._token:
+            return True
+        store.erase(self._key)  # finished or cancelled meanwhile
+        return False
 
 
 _recorders: dict[tuple[int, Records, str, int], Recorder] = {}

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, TypeAlias
 
+from zardine.errors import MetadataError
+from zardine.hierarchy.find import find_node
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place, Places
 from zardine.jobs.ranges import Ranges
@@ -28,6 +30,14 @@ class Forecast:
     bytes_written: int
     sample: str = ""
     """What of it was looked at to say how much is written; empty where that follows from what is stored."""
+
+
+def holds_node(place: Place) -> bool:
+    """Whether there is a node at a place, be it one that cannot be read."""
+    try:
+        return find_node(place.store, place.path) is not None
+    except MetadataError:
+        return True
 
 
 _COUNTED: Final = 2**16
@@ -77,6 +87,10 @@ class Work(ABC):
     @abstractmethod
     def is_finished(self, plan: str) -> bool:
         """Whether the result is there."""
+
+    def may_be_finished(self, plan: str) -> bool:
+        """Whether the result may have been there, though others have changed or replaced it since."""
+        return self.is_finished(plan)
 
     @abstractmethod
     def run(self, job: Job) -> JobDone:
@@ -194,4 +208,4 @@ WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
 )
 """Kinds of works by name."""
 
-__all__ = ["WORKS", "Forecast", "Found", "Work"]
+__all__ = ["WORKS", "Forecast", "Found", "Work", "holds_node"]

@@ -314,6 +314,10 @@ _held: dict[int, tuple[int, tuple[int, int]]] = {}
 """Descriptors of locked directories of this process, each with the thread that holds it, and the directory."""
 
 
+_closed: dict[int, tuple[int, tuple[int, int]]] = {}
+"""The same of those among them that are locked by one alone."""
+
+
 _exclusive: dict[int, bool] = {}
 """Devices, and whether their directories can be locked by one alone."""
 
@@ -341,6 +345,9 @@ class DirectoryWriter(SureExit):
             self._file = file
             try:
                 _held[file] = threading.get_ident(), (-1, -1)
+                if _closed and _holds(_closed, os.fstat(file)):  # this thread would wait for itself
+                    self._leave()
+                    return True
                 fcntl.flock(file, fcntl.LOCK_SH)
                 status = os.fstat(file)
                 _held[file] = threading.get_ident(), (status.st_dev, status.st_ino)
@@ -369,6 +376,7 @@ class NoDirectoryWriter(SureExit):
     """``with NoDirectoryWriter(path) as known:`` waits until no one is in a :class:`DirectoryWriter`, and lets none in.
 
     ``known`` as :func:`wait_for_writers` gives it. Where there is no such directory, one that is made is not kept free.
+    A thread may nest it, also by another name of the directory (a link).
     """
 
     __slots__ = ("_file", "_path")
@@ -389,14 +397,15 @@ class NoDirectoryWriter(SureExit):
                 return False
             self._file = file
             try:
-                status = os.fstat(file)
-                is_inside = (threading.get_ident(), (status.st_dev, status.st_ino)) in tuple(_held.values())
                 _held[file] = 0, (-1, -1)  # so that a process forked meanwhile knows of it
-                if is_inside:
+                status = os.fstat(file)
+                is_closed, is_inside = _holds(_closed, status), _holds(_held, status)
+                if is_closed or is_inside:
                     self._leave()
-                    return False
+                    return is_closed
                 fcntl.flock(file, fcntl.LOCK_EX)
                 if os.fstat(file).st_nlink > 0:  # else it was removed while we waited, and perhaps made anew
+                    _closed[file] = threading.get_ident(), (status.st_dev, status.st_ino)
                     return True
             except OSError as error:
                 self._leave()
@@ -416,9 +425,15 @@ class NoDirectoryWriter(SureExit):
         self._file = _let_go(self._file)
 
 
+def _holds(locked: dict[int, tuple[int, tuple[int, int]]], status: os.stat_result) -> bool:
+    """Whether a directory is among those that this thread has locked."""
+    return (threading.get_ident(), (status.st_dev, status.st_ino)) in tuple(locked.values())
+
+
 def _let_go(file: int) -> int:
     """Unlock and close a directory; in a child that was forked meanwhile it is closed already. Gives no descriptor."""
     if file in _held:
+        _closed.pop(file, None)
         with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
             fcntl.flock(file, fcntl.LOCK_UN)
         del _held[file]
@@ -457,7 +472,9 @@ def wait_for_writers(path: str) -> bool:
         return False
     try:
         status = os.fstat(file)
-        if (threading.get_ident(), (status.st_dev, status.st_ino)) in tuple(_held.values()):
+        if _holds(_closed, status):
+            return True
+        if _holds(_held, status):
             return False
         fcntl.flock(file, fcntl.LOCK_EX)
         fcntl.flock(file, fcntl.LOCK_UN)
@@ -478,8 +495,9 @@ def remove_unused(above: int, name: str) -> bool:
     if fcntl is None:
         os.rmdir(name, dir_fd=above)
         return True
-    file = os.open(name, _DIRECTORY, dir_fd=above)
+    file = os.open(name, _DIRECTORY | getattr(os, "O_NOFOLLOW", 0), dir_fd=above)
     try:
+        _held[file] = 0, (-1, -1)  # a process forked meanwhile would keep the lock, and all writers wait for its end
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -490,7 +508,7 @@ def remove_unused(above: int, name: str) -> bool:
         os.rmdir(name, dir_fd=above)
         return True
     finally:
-        os.close(file)
+        _let_go(file)
 
 
 def _drop_directories() -> None:
@@ -498,6 +516,7 @@ def _drop_directories() -> None:
     for file in _held:
         os.close(file)
     _held.clear()
+    _closed.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -193,24 +193,43 @@ def _remove_one(directory: int, name: str, top: int, waiting: list[str], depth: 
 
 def remove_empty(directory: int, name: str) -> bool:
     """Whether a directory held nothing but empty directories, and is gone."""
-    found, at = [name], 0
+    way: list[tuple[str, os.stat_result, list[str]]] = []
+    """Of each directory that is being looked at: its name, the one in which it is, and names in it to look at still.
+
+    Only the last one is open, however deep it is: the one above it is opened from there, and has to be the same."""
+    here = os.dup(directory)
     try:
-        while at < len(found):  # those that are found meanwhile, too
-            below = os.open(found[at], _BELOW, dir_fd=directory)
-            try:
-                with os.scandir(below) as entries:
-                    for entry in entries:
-                        if not entry.is_dir(follow_symlinks=False):
-                            return False
-                        found.append(f"{found[at]}/{entry.name}")
-            finally:
-                os.close(below)
-            at += 1
-        for each in reversed(found):
-            os.rmdir(each, dir_fd=directory)
+        below: str | None = name
+        while below is not None:
+            status = os.fstat(here)
+            opened = os.open(below, _BELOW, dir_fd=here)
+            above, here = here, opened  # first, so that Ctrl-C lets none be closed twice
+            os.close(above)
+            names = _only_directories(here)
+            if names is None:
+                return False
+            way.append((below, status, names))
+            while way and not way[-1][2]:
+                gone, status, _ = way.pop()
+                opened = os.open("..", _BELOW, dir_fd=here)
+                inside, here = here, opened
+                os.close(inside)
+                if not os.path.samestat(os.fstat(here), status):
+                    return False
+                os.rmdir(gone, dir_fd=here)
+            below = way[-1][2].pop() if way else None
     except OSError:
         return False
+    finally:
+        os.close(here)
     return True
+
+
+def _only_directories(directory: int) -> list[str] | None:
+    """Return the names in an open directory; ``None`` where any is not that of a directory."""
+    with os.scandir(directory) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    return [name for name, _ in found] if all(is_directory for _, is_directory in found) else None
 
 
 def clear(directory: int) -> None:

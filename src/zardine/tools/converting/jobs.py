@@ -21,7 +21,7 @@ from zardine.jobs.places import Place, Places
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done, Records
 from zardine.jobs.stages import BlockGrid, Stage
-from zardine.jobs.work import Forecast, Found, Work
+from zardine.jobs.work import Forecast, Found, Work, holds_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path
@@ -340,6 +340,9 @@ class ConvertWork(Work):
         except MetadataError:
             return False
         return node is not None and document_text(node) == document_text(self.plans[0].target)
+
+    def may_be_finished(self, plan: str) -> bool:
+        return holds_node(self.home)  # which held none when the plan was begun
 
     def finish(self, plan: str, done: Done) -> dict[str, Any]:
         compared = done.found.get(self._last + 1, {}) if self.compares else {}

@@ -16,6 +16,7 @@ from zardine.hierarchy.create import create_ancestors
 from zardine.hierarchy.find import describe, find_node, load_array
 from zardine.jobs.places import Place, Places
 from zardine.jobs.records import Done
+from zardine.jobs.work import holds_node
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
@@ -78,6 +79,9 @@ class RechunkWork(CopyWork):
         except MetadataError:
             return False
         return isinstance(node, ArrayMetadata) and generation_of(node) == plan
+
+    def may_be_finished(self, plan: str) -> bool:
+        return holds_node(self.target)  # which held none when the plan was begun
 
     def finish(self, plan: str, done: Done) -> None:
         member: JSON = {"must_understand": False, "id": plan}

@@ -29,7 +29,7 @@ from zardine.jobs.places import Place, Places
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done, Records
 from zardine.jobs.stages import BlockGrid, Stage
-from zardine.jobs.work import Forecast, Work
+from zardine.jobs.work import Forecast, Work, holds_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import parse_node_json
 from zardine.metadata.node_names import join_path
@@ -409,6 +409,9 @@ class CellsWork(Work):
         except MetadataError:
             return False
         return isinstance(root, GroupMetadata) and self._writer() == plan
+
+    def may_be_finished(self, plan: str) -> bool:
+        return holds_node(self.target)  # which held none when the plan was begun
 
     def finish(self, plan: str, done: Done) -> dict[str, int] | None:
         store, result = self.target.store, None

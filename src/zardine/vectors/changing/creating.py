@@ -297,11 +297,13 @@ def write_planned(
             if store.has_cheap_looks and version is not None:
                 _check_kept(store, level, version)
         except BaseException as error:
+            is_lost = isinstance(error, ConditionFailedError)
             with suppress(Exception):
                 if made is not None:
                     store.erase_version(document_key(inner), made)
-                store.erase_prefix(f"{level}/")
-            if isinstance(error, ConditionFailedError):
+                if not is_lost or store.lock_is_exclusive or not store.exists(document_key(level)):
+                    store.erase_prefix(f"{level}/")  # else somebody else has begun one there since
+            if is_lost:
                 raise StoreError(f"somebody else has erased {describe(store, inner)} while it was written") from error
             raise
 
@@ -350,6 +352,9 @@ def make_room(store: Store, path: str, overwrite: bool) -> None:
         return
     leftover = find_node(store, child(path, "0"), 3)
     if leftover is None:
+        below = f"{child(path, '0')}/"
+        if overwrite and any(store.list_dir(below)):
+            store.erase_prefix(below)  # chunks of a store whose removal was cut off when its documents were gone
         return
     if WRITER in leftover.attributes:
         raise NodeExistsError(

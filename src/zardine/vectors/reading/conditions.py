@@ -64,7 +64,7 @@ def _compared(values: npt.NDArray[Any], condition: Any, name: str) -> npt.NDArra
 def _check_kinds(values: npt.NDArray[Any], wanted: Sequence[Any], name: str) -> None:
     """Raise :class:`SelectionError` where all that is asked for is text among numbers, or numbers among texts."""
     texts = values.dtype.kind in "TO"
-    strange = (int, float, np.number, np.bool_) if texts else (str, bytes)
+    strange = (int, float, complex, bytes, np.number, np.bool_) if texts else (str, bytes)
     given = [each for each in wanted if each is not None]
     if given and all(isinstance(each, strange) for each in given):
         held, needed = ("text", "text") if texts else (str(values.dtype), "numbers")
