@@ -145,3 +145,11 @@ def test_a_forked_process_finds_it_whole() -> None:
         stop.set()
         for thread in threads:
             thread.join()
+
+
+def test_a_count_that_an_interruption_left_wrong_comes_right() -> None:
+    cache: Cache[str, int] = Cache(10)
+    cache.put("a", 1, 5)
+    cache.nbytes = 20  # as if Ctrl-C had come between taking a value out and counting that
+    assert cache.put("b", 2, 6) == [("a", 1)]
+    assert (list(cache), cache.nbytes) == (["b"], 6)

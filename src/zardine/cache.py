@@ -101,6 +101,9 @@ class Cache(Generic[K, V]):
         gone: list[tuple[K, V]] = []
         pardons = len(self._entries)  # each once, however often it is used meanwhile
         while self.nbytes > most:
+            if not self._entries:
+                self.nbytes = 0  # it counted something too much, where Ctrl-C came between two steps
+                break
             key, entry = next(iter(self._entries.items()))
             if entry.used and pardons:
                 pardons -= 1

@@ -14,6 +14,7 @@ from zardine.stores.open_files import OpenFile, kept_files
 
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStore:
+    kept_files.clear()  # and count from zero, whatever was interrupted before
     store = LocalStore(tmp_path / "base")
     store.set("d/k", b"first")
     return store
