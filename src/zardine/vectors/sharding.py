@@ -13,7 +13,7 @@ from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
-from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.changing.one_writer import alone_with_claim
 from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.format.layouts import ASKED, SHARDED_NOTE, Shards, cells_metadata, fitting_shards, shards_from
 from zardine.vectors.reading.presence import check_whole
@@ -98,7 +98,7 @@ def get_shard_info(path: StoreLike, *, sizes: bool = False) -> dict[str, dict[st
     return found
 
 
-@alone
+@alone_with_claim
 def convert_store(
     path: StoreLike,
     shard_shape: Shards,

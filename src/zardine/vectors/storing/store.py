@@ -21,6 +21,7 @@ from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.format.documents import LevelDocument, RootDocument, parse_level, parse_root
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_again import open_again
+from zardine.vectors.storing.claims import CLAIM
 from zardine.vectors.storing.logs import LOG, read_log
 from zardine.vectors.storing.steady import SteadyCells, Table, read_table
 from zardine.vectors.storing.touched import NEWER
@@ -142,7 +143,8 @@ class VectorStore:
                 reason = "the log of a change that was agreed on is lost: what it changed is neither old nor new"
                 raise CorruptionError(reason, array=path)
             log = read_log(self.store, path, node.attributes[LOG]) if LOG in node.attributes else None
-        document = _parsed(parse_level, node.attributes, number, self.root, self.name)
+        own = {name: value for name, value in node.attributes.items() if name != CLAIM}
+        document = _parsed(parse_level, own, number, self.root, self.name)
         pending = node.attributes.get(PENDING) or {}
         if not isinstance(pending, Mapping):
             raise MetadataError(f"{PENDING} of level {number} of {self.name} is no table of documents")
@@ -186,12 +188,13 @@ class Level:
         """
         if self.is_unchanged():
             return True
-        if self.pending or self.log is None:
-            return False
         try:
-            return self._settled_as(self.owner.level(self.document.level))
+            newer = self.owner.level(self.document.level)
         except ZardineError:
             return False
+        if newer.document.attributes == self.document.attributes:
+            return True  # it was claimed, or is claimed no longer
+        return not self.pending and self.log is not None and self._settled_as(newer)
 
     def is_unchanged(self) -> bool:
         """Whether its document is the one that it was opened with."""

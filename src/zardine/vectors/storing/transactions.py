@@ -16,6 +16,8 @@ A level, of which only some cells, rows of tables and documents change: these go
 (:mod:`~zardine.vectors.format.change_log`) in the second step, and the write that agrees on the change names it. From
 then on readers take them from the log, and the fourth step stores them where they belong (:mod:`.applying`).
 
+Where locks do not keep others out, new nodes need a claim (:mod:`.claims`), which a log does not.
+
 An array, so that it reads whole at every moment: its objects have keys such as ``c/0/1``; those of its new form are
 stored under ``c.0.1`` first. One write of the document then changes from one to the other. Then the old objects go, the
 new ones get the usual keys too (as second names of files, where that can be), the document changes again, and the
@@ -45,6 +47,7 @@ from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.storing.applying import apply_log
 from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.claims import CLAIM, HELPED, LostClaimError, OvertakenError, claim_of
 from zardine.vectors.storing.held_cells import HeldChange
 from zardine.vectors.storing.held_values import HeldValues
 from zardine.vectors.storing.kept_attributes import with_kept
@@ -64,10 +67,6 @@ from zardine.vectors.storing.touched import carried_on
 
 Seen: TypeAlias = tuple[GroupMetadata, Version | None]
 """A group's document, and the version that the store has of it."""
-
-
-class OvertakenError(StoreError):
-    """Somebody else has changed a level since it was opened to be changed: nothing was stored."""
 
 
 def replace_nodes(
@@ -96,6 +95,8 @@ def replace_nodes(
     attributes = at_next_revision(attributes, expected)
     seen = None if level.group is None else (level.group, level.version)
     store = level.owner.store
+    if nodes or removed or before is not None or level.document.level:
+        seen = _claimed(level, seen)
     if held is not None:
         with held:
             if seen is not None and log is not None and not nodes and not removed and before is None:
@@ -117,6 +118,19 @@ def replace_nodes(
         seen=seen,
     )
     return None
+
+
+def _claimed(level: Level, seen: Seen | None) -> Seen | None:
+    """Claim the store, as far as it was not changed since ``level`` was read; gives what its document is then."""
+    claim = claim_of(level.owner.store)
+    if claim is None:
+        return seen
+    if level.document.level:
+        claim.take()
+        return seen
+    if seen is not None:
+        claim.take_as(*seen)
+    return claim.seen if claim.is_held else seen
 
 
 def at_next_revision(attributes: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,7 +210,8 @@ def replace_below(
             _undo(store, path, found, announced, log)
         raise
     if not callable(attributes):
-        _carry_out(store, path, pending, log, known or {}, seen)
+        with suppress(LostClaimError):  # it is agreed on, and who took the claim over carries it out
+            _carry_out(store, path, pending, log, known or {}, seen)
 
 
 def finish(level: Level) -> None:
@@ -211,15 +226,22 @@ def settled_level(owner: VectorStore, number: int, reading: Reading | None = Non
     Where locks are not exclusive others may agree on the next change while one is carried out. Raises
     :class:`OvertakenError` if they do so again and again.
     """
-    level = owner.level(number, reading)
-    if level.is_settled:
+    level, claim = owner.level(number, reading), claim_of(owner.store)
+
+    def is_free() -> bool:
+        """Whether nobody else may be at work who has claimed the store."""
+        return claim is None or claim.is_held or level.group is None or CLAIM not in level.group.attributes
+
+    if level.is_settled and is_free():
         return level
     for _ in attempts():
+        if claim is not None and (number or level.pending or not is_free()):
+            claim.take()
         finish(level)
         if isinstance(owner.store, HeldValues) and not owner.store.lock_is_exclusive:
             owner.store.forget()  # what others may have changed since, who carried that out too and went on
         level = owner.level(number)
-        if level.is_settled:
+        if level.is_settled and is_free():
             return level
     raise OvertakenError(f"others change {describe(owner.store, level.path)} again and again: try later")
 
@@ -236,7 +258,27 @@ def carry_out(store: Store, path: str) -> None:
             if find_node(store, path, 3) == group:
                 raise CorruptionError("the log of a change that was agreed on is lost", array=path)
             return  # another writer has just carried it out
+        if not _may_help(store, path, log.token):
+            return
     _carry_out(store, path, group.attributes[PENDING], log, {})
+    claim = claim_of(store)
+    if log is not None and claim is not None:
+        claim.wait_for_the_late()
+
+
+def _may_help(store: Store, path: str, token: str) -> bool:
+    """Note that others than who made it carry out what is in a log; not where the store is claimed."""
+    claim = claim_of(store)
+    if claim is None or claim.is_held:
+        return True
+
+    def noted(old: GroupMetadata) -> GroupMetadata:
+        if old.attributes.get(LOG) != token or CLAIM in old.attributes:
+            return old
+        return old.with_attributes({**old.attributes, HELPED: True})
+
+    now = update_node(store, path, GroupMetadata(), noted).attributes
+    return now.get(LOG) == token and CLAIM not in now
 
 
 def _carry_out(
