@@ -25,6 +25,7 @@ from zardine.vectors.storing.claims import (
     LostClaimError,
     OvertakenError,
     claim_of,
+    forget_claim,
     letting_go,
     to_claim,
 )
@@ -105,7 +106,8 @@ def _locked(
         known = again and is_known(store, inner)
         before = None if known else VectorStore.open(StorePath(store, inner))
         with ExitStack() as stack:
-            stack.enter_context(store.lock(document_key(level)))  # after that look: a lock would make a folder where no store is
+            # after that look: a lock would make a folder where no store is
+            stack.enter_context(store.lock(document_key(level)))
             kept = level_again(store, inner) if known else None
             if kept is not None:  # of a whole store, whose folders hold the same as then
                 return change(HeldPlace(store, inner, None, None, kept), *args, **kwargs)
@@ -123,15 +125,19 @@ def _locked(
             is_replaced = node is not None and NEXT in node.attributes
             numbers = owner.level_numbers()
             left = unfinished_levels(owner, numbers)
-            if claim is not None and (claims or is_replaced or left or (node is not None and CLAIM in node.attributes)):
-                claim.take()
+            is_claimed = node is not None and CLAIM in node.attributes
+            if is_claimed or (claim is not None and (claims or is_replaced or left)):
+                if claim is None:
+                    forget_claim(store, level)
+                else:
+                    claim.take()
                 owner = VectorStore.open(StorePath(store, inner), writable=True)
                 reading = store.read(document_key(level))
                 node = None if reading is None else find_node(store, level, 3)
                 is_replaced = node is not None and NEXT in node.attributes
             if is_replaced:
                 complete(store, inner)
-            if is_replaced or (claim is not None and claim.is_held):
+            if is_replaced or is_claimed or (claim is not None and claim.is_held):
                 owner = VectorStore.open(StorePath(store, inner), writable=True)
                 numbers = owner.level_numbers()
                 left = unfinished_levels(owner, numbers)

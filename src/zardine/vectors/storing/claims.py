@@ -31,7 +31,8 @@ from typing import Any, Final
 from zardine.buffers import BytesLike
 from zardine.engine.freshness import GRACE, LEASE
 from zardine.errors import ConditionFailedError, StoreError
-from zardine.hierarchy.find import describe, document_key, parse_found
+from zardine.hierarchy.find import describe, document_key, find_node, parse_found
+from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import to_documents
 from zardine.metadata.v3 import DOCUMENT_NAME
@@ -147,7 +148,10 @@ class Claim:
             if self._is_lost:
                 raise self._lost()
             if condition is not None and condition.version != self._version:
-                raise ConditionFailedError(f"{self.key} is of another version")
+                if not self._adopt():  # who ended a change of its own has written it since
+                    raise self._lost()
+                if condition.version != self._version:
+                    raise ConditionFailedError(f"{self.key} is of another version")
             self._write(self._parsed(Reading((value,), None, len(value))), only_if_same=True)
             return self._version
 
@@ -323,11 +327,20 @@ def claim_of(store: Store) -> Claim | None:
     return None
 
 
+def forget_claim(store: Store, level: str) -> None:
+    """Remove what a writer has left who was killed, or has written a store that was copied here; where locks do."""
+    group = find_node(store, level, 3)
+    if isinstance(group, GroupMetadata) and CLAIM in group.attributes:
+        update_node(store, level, group, lambda old: _without(old, CLAIM))
+
+
 @contextmanager
 def claimed(store: Store, level: str) -> Iterator[Store]:
     """The store while it is claimed, where that is needed; ``level``: as for :func:`to_claim`."""
     store = to_claim(store, level)
     claim = claim_of(store)
+    if claim is None:
+        forget_claim(store, level)
     if claim is None or claim.is_held:
         yield store
         return

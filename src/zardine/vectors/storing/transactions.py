@@ -238,8 +238,6 @@ def settled_level(owner: VectorStore, number: int, reading: Reading | None = Non
         if claim is not None and (number or level.pending or not is_free()):
             claim.take()
         finish(level)
-        if isinstance(owner.store, HeldValues) and not owner.store.lock_is_exclusive:
-            owner.store.forget()  # what others may have changed since, who carried that out too and went on
         level = owner.level(number)
         if level.is_settled and is_free():
             return level
@@ -257,13 +255,21 @@ def carry_out(store: Store, path: str) -> None:
         if log is None:
             if find_node(store, path, 3) == group:
                 raise CorruptionError("the log of a change that was agreed on is lost", array=path)
+            _forget_held(store)
             return  # another writer has just carried it out
         if not _may_help(store, path, log.token):
             return
     _carry_out(store, path, group.attributes[PENDING], log, {})
+    _forget_held(store)
     claim = claim_of(store)
     if log is not None and claim is not None:
         claim.wait_for_the_late()
+
+
+def _forget_held(store: Store) -> None:
+    """Forget what others may have changed since it was read, who carried out a log, too, and went on."""
+    if isinstance(store, HeldValues) and not store.lock_is_exclusive:
+        store.forget()
 
 
 def _may_help(store: Store, path: str, token: str) -> bool:
