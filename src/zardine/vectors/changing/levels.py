@@ -187,7 +187,8 @@ def change_cells(
         if bounds != owner.root.bounds:
             _set_bounds(owner, bounds)
 
-    is_prepared = not (above.gone or above.linked or unlinked is not None) and bounds == owner.root.bounds
+    changes_others = above.gone or above.linked or unlinked is not None
+    is_prepared = not changes_others and bounds == owner.root.bounds
     agreed = {**attributes_with(level, count, block, tile=patch.content.fragments.tile), **(attributes or {})}
     agreed = above.noted_in(agreed, patch.touched if above.numbers else None, tables)
     settled = replace_nodes(
@@ -199,6 +200,7 @@ def change_cells(
         log=patch.log(),
         known=patch.known,
         held=patch.held,
+        claims=changes_others,
     )
     if settled is not None:
         keep(level, settled, count)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from zardine.errors import ArrayChangedError, DataError, SelectionError, StoreError
+from zardine.errors import ArrayChangedError, DataError, MetadataError, SelectionError, StoreError
 from zardine.hierarchy.find import describe, document_key, find_node, parse_found
 from zardine.hierarchy.place import find_place
 from zardine.metadata.v3 import DOCUMENT_NAME
@@ -114,7 +114,8 @@ def _locked(
             before = VectorStore.open(StorePath(store, inner)) if before is None else before
             store = to_claim(store, level)
             claim = claim_of(store)
-            stack.enter_context(letting_go(claim))
+            if claim is not None and not claim.is_held:
+                stack.enter_context(letting_go(claim))
             store = held_values(store)
             owner = replace(before, store=store)
             if store.lock_is_exclusive and not before.is_as_opened():
@@ -156,7 +157,7 @@ def _locked(
                 if isinstance(store, HeldValues) and store.has_agreed:
                     raise StoreError(f"{error}, and look what is there: parts of the change were stored") from error
                 raise
-            except (DataError, SelectionError, ArrayChangedError) as error:
+            except (DataError, SelectionError, ArrayChangedError, MetadataError) as error:
                 if (claim is None or not claim.is_held) and _is_overtaken(store, level, reading):
                     what = f"somebody else has changed {describe(store, level)} meanwhile: try again"
                     raise OvertakenError(what) from error

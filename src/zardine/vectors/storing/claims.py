@@ -30,7 +30,7 @@ from typing import Any, Final
 
 from zardine.buffers import BytesLike
 from zardine.engine.freshness import GRACE, LEASE
-from zardine.errors import ConditionFailedError, StoreError
+from zardine.errors import ConditionFailedError, DataError, MetadataError, StoreError
 from zardine.hierarchy.find import describe, document_key, find_node, parse_found
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import GroupMetadata
@@ -95,7 +95,7 @@ class Claim:
     def take(self) -> None:
         """Claim the store, when nobody else holds it or the holder has not beaten for long. Waits as long as it takes.
 
-        Without an effect where the claim is held, where there is no level 0, and on stores that tell no versions.
+        Without an effect where the claim is held, where no level 0 can be read, and on stores that tell no versions.
         """
         other: Any = None
         since = 0.0
@@ -103,8 +103,11 @@ class Claim:
             reading = self._store.read(self.key)
             if reading is None or reading.version is None:
                 return
-            group = self._parsed(reading)
-            found, now = group.attributes.get(CLAIM), time.monotonic()
+            try:
+                group = self._parsed(reading)
+            except (MetadataError, DataError):
+                return  # it tells of no claim, and who changes the level is told of the damage
+            found, now = group.attributes.get(CLAIM), _now()
             if found is not None and found != other:
                 other, since = found, now
             if found is not None and now - since < PATIENCE:
@@ -133,7 +136,7 @@ class Claim:
             for last in attempts():
                 if self._is_lost:
                     raise self._lost()
-                if time.monotonic() - self._began < LEASE:
+                if _now() - self._began < LEASE:
                     return
                 if last:
                     raise StoreError(f"{self._store} is too slow: no request is answered within {LEASE:g} seconds")
@@ -209,7 +212,7 @@ class Claim:
         ``only_if_same``: it is not stored where another than the holder has changed the rest of it, who ends a change.
         """
         for last in attempts():
-            began, beat = time.monotonic(), self._beat + 1
+            began, beat = _now(), self._beat + 1
             claim = {"writer": self._token, "beat": beat}
             data = _document(group.with_attributes({**group.attributes, CLAIM: claim}))
             try:
@@ -254,13 +257,14 @@ class Claim:
 
 
 class ClaimedStore(WrapperStore):
-    """A store as it is for one change: once that has claimed it, each put and erasure looks whether that holds."""
+    """A store as it is for one change: once that has claimed it, each request looks whether that holds still."""
 
     def __init__(self, store: Store, claim: Claim) -> None:
         super().__init__(store)
         self.claim = claim
 
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        self.claim.sure()  # so that who reads for long keeps it
         if key != self.claim.key or not self.claim.is_held:
             return super().read(key, ranges)
         reading = self.claim.shown(super().read(key))
@@ -273,6 +277,7 @@ class ClaimedStore(WrapperStore):
     def read_up_to(self, key: str, most: int) -> Reading | None:
         if key == self.claim.key and self.claim.is_held:
             return self.read(key)
+        self.claim.sure()
         return self._store.read_up_to(self._key(key), most)
 
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
@@ -329,7 +334,10 @@ def claim_of(store: Store) -> Claim | None:
 
 def forget_claim(store: Store, level: str) -> None:
     """Remove what a writer has left who was killed, or has written a store that was copied here; where locks do."""
-    group = find_node(store, level, 3)
+    try:
+        group = find_node(store, level, 3)
+    except (MetadataError, DataError):
+        return
     if isinstance(group, GroupMetadata) and CLAIM in group.attributes:
         update_node(store, level, group, lambda old: _without(old, CLAIM))
 
@@ -350,14 +358,19 @@ def claimed(store: Store, level: str) -> Iterator[Store]:
 
 
 @contextmanager
-def letting_go(claim: Claim | None) -> Iterator[None]:
+def letting_go(claim: Claim) -> Iterator[None]:
     """Give up what is claimed within the context; where that fails it is taken over, as that of a killed writer."""
     try:
         yield
     finally:
-        if claim is not None:
-            with suppress(Exception):
-                claim.let_go()
+        with suppress(Exception):
+            claim.let_go()
+
+
+def _now() -> float:
+    """Seconds of a clock that goes on while the machine sleeps, where there is one."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 def _without(group: GroupMetadata, name: str) -> GroupMetadata:

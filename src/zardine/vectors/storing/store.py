@@ -180,6 +180,11 @@ class Level:
         """Whether no change is agreed on that is not carried out."""
         return not self.pending and self.log is None
 
+    @property
+    def is_claimed(self) -> bool:
+        """Whether a writer has claimed the store: see :mod:`zardine.vectors.storing.claims`."""
+        return self.group is not None and CLAIM in self.group.attributes
+
     def is_current(self) -> bool:
         """Whether what was read of the level is what it holds: nobody has changed it since it was opened.
 

@@ -79,6 +79,7 @@ def replace_nodes(
     log: ChangeLog | None = None,
     known: Mapping[str, Array] | None = None,
     held: HeldChange | None = None,
+    claims: bool = False,
 ) -> Seen | None:
     """Store ``nodes`` in the place of those of the same paths, remove others, and change the level's attributes.
 
@@ -87,7 +88,8 @@ def replace_nodes(
     leaves the level as it was. Attributes of replaced nodes that are no matter of the layout stay. ``before`` is called
     when all is stored, before the change is agreed on. ``log``: cells, rows and documents that change; ``known``:
     arrays in it as they were opened, to save looking at them again. ``held``: the cells of ``log``, if they are; they
-    are let go then. Gives what the level's document is then, where cells alone were changed by one call of the kernel.
+    are let go then. ``claims``: whether ``before`` erases, or stores anew, what others use. Gives what the level's
+    document is then, where cells alone were changed by one call of the kernel.
 
     Raises :class:`OvertakenError` if somebody else changes the level meanwhile.
     """
@@ -95,7 +97,7 @@ def replace_nodes(
     attributes = at_next_revision(attributes, expected)
     seen = None if level.group is None else (level.group, level.version)
     store = level.owner.store
-    if nodes or removed or before is not None or level.document.level:
+    if nodes or removed or claims or level.document.level:
         seen = _claimed(level, seen)
     if held is not None:
         with held:
@@ -230,7 +232,7 @@ def settled_level(owner: VectorStore, number: int, reading: Reading | None = Non
 
     def is_free() -> bool:
         """Whether nobody else may be at work who has claimed the store."""
-        return claim is None or claim.is_held or level.group is None or CLAIM not in level.group.attributes
+        return claim is None or claim.is_held or not level.is_claimed
 
     if level.is_settled and is_free():
         return level
