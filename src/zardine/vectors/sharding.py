@@ -40,8 +40,8 @@ def shard_store(
     untouched; ``(1, 1, 1)`` is the same as :func:`unshard_store`. Compression and everything
     else of the documents stay as they are. Gives ``arrays_sharded``, ``chunks_packed`` and ``shard_shape``.
 
-    Whoever is killed in the middle leaves a store that reads complete; the next call goes on. Nobody else may write
-    meanwhile. ``progress`` is called with the number of arrays done, and of all. Raises
+    Whoever is killed in the middle leaves a store that reads complete; the next call goes on. Others who write wait.
+    ``progress`` is called with the number of arrays done, and of all. Raises
     :class:`~zardine.errors.DataError` for a shape that is none, or of more than 2^20 cells, and for ``arrays`` that
     are not there, and :class:`~zardine.errors.CorruptionError` for a cell that is listed and not stored, or off the
     grid, before anything is changed.
