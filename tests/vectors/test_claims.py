@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -282,3 +283,35 @@ def test_a_store_that_is_too_slow_is_an_error(stage: Stage, monkeypatch: pytest.
         with pytest.raises(StoreError, match="too slow"):
             store.set("0/x", b"")
         monkeypatch.undo()
+
+
+class Visited(StagedStore):
+    """A store in which others convert everything just before the log of a change is stored."""
+
+    visits = 1
+
+    def set(self, key: str, value: Any, *, condition: Condition | None = None) -> Any:
+        if "zardine_log" in key and self.visits:
+            self.visits -= 1
+            vectors.shard_store(self.stage.store(), 4)
+        return super().set(key, value, condition=condition)
+
+
+def test_a_conversion_is_seen_where_versions_are_of_what_is_stored(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ETags are: the document of the level says the same before it and after."""
+
+    def version(self: Any, key: str, value: Any) -> str:
+        return hashlib.md5(bytes(value), usedforsecurity=False).hexdigest()
+
+    monkeypatch.setattr(type(stage.inner._backing), "version", version)
+    store = Visited(stage, False)
+    vectors.append_points(store, [[5.0, 6]])
+    assert store.visits == 0
+    assert len(vectors.read_points(stage.inner)) == 3
+    assert vectors.validate(stage.inner).findings == ()
+    store.visits = 1
+    with pytest.raises(OvertakenError):
+        vectors.move_vertices(store, [0], [[6.0, 6]])
+    assert vectors.validate(stage.inner).findings == ()

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import RLock
 from typing import Any, Final
@@ -45,6 +45,10 @@ CLAIM: Final = "zardine_claim"
 
 HELPED: Final = "zardine_helped"
 """Attribute of level 0: a change was carried out by others than who made it, since the store was last claimed."""
+
+CLAIMS: Final = "zardine_claims"
+"""Attribute of level 0: how often the store was claimed since the level was made. Object stores may know a version by
+what is in it alone; so a claim that has changed nothing else of the document, as of a conversion, is seen, too."""
 
 PATIENCE: Final = 10 * LEASE
 """Seconds without a beat after which a claim is taken over."""
@@ -101,7 +105,7 @@ class Claim:
         since = 0.0
         while not self.is_held:
             reading = self._store.read(self.key)
-            if reading is None or reading.version is None:
+            if reading is None:
                 return
             try:
                 group = self._parsed(reading)
@@ -110,8 +114,12 @@ class Claim:
             found, now = group.attributes.get(CLAIM), _now()
             if found is not None and found != other:
                 other, since = found, now
+            if found is None and reading.version is None:
+                return
             if found is not None and now - since < PATIENCE:
                 time.sleep(_LOOK)
+            elif reading.version is None:
+                forget_claim(self._store, self._path)
             else:
                 self._try(_without(group, CLAIM), reading.version)
 
@@ -177,7 +185,7 @@ class Claim:
         with self._lock:
             if self.is_held and not self._is_lost:
                 for last in attempts():
-                    data = _document(_without(self._group, HELPED))
+                    data = _document(_counted(_without(self._group, HELPED)))
                     try:
                         self._store.set(self.key, data, condition=Condition(self._version))
                         break
@@ -379,6 +387,17 @@ def _without(group: GroupMetadata, name: str) -> GroupMetadata:
     return group.with_attributes({each: value for each, value in group.attributes.items() if each != name})
 
 
+def _counted(group: GroupMetadata) -> GroupMetadata:
+    found = group.attributes.get(CLAIMS)
+    count = found + 1 if type(found) is int and 0 < found < 2**53 else 1
+    return group.with_attributes({**group.attributes, CLAIMS: count})
+
+
+def own_attributes(attributes: Mapping[str, Any], *others: str) -> dict[str, Any]:
+    """Return what the attributes of level 0 say of the level itself, without ``others``."""
+    return {name: value for name, value in attributes.items() if name not in (CLAIM, CLAIMS, HELPED, *others)}
+
+
 def _document(group: GroupMetadata) -> bytes:
     document = to_documents(group)[DOCUMENT_NAME]
     assert document is not None
@@ -386,7 +405,7 @@ def _document(group: GroupMetadata) -> bytes:
 
 
 __all__ = [
-    *("CLAIM", "HELPED", "PATIENCE"),
+    *("CLAIM", "CLAIMS", "HELPED", "PATIENCE"),
     *("Claim", "ClaimedStore", "LostClaimError", "OvertakenError"),
-    *("claim_of", "claimed", "letting_go", "to_claim"),
+    *("claim_of", "claimed", "forget_claim", "letting_go", "own_attributes", "to_claim"),
 ]

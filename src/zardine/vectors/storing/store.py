@@ -21,7 +21,7 @@ from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.format.documents import LevelDocument, RootDocument, parse_level, parse_root
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_again import open_again
-from zardine.vectors.storing.claims import CLAIM
+from zardine.vectors.storing.claims import CLAIM, own_attributes
 from zardine.vectors.storing.logs import LOG, read_log
 from zardine.vectors.storing.steady import SteadyCells, Table, read_table
 from zardine.vectors.storing.touched import NEWER
@@ -197,7 +197,7 @@ class Level:
             newer = self.owner.level(self.document.level)
         except ZardineError:
             return False
-        if newer.document.attributes == self.document.attributes:
+        if own_attributes(newer.document.attributes) == own_attributes(self.document.attributes):
             return True  # it was claimed, or is claimed no longer
         return not self.pending and self.log is not None and self._settled_as(newer)
 
@@ -276,14 +276,15 @@ class Level:
     def _again(self, relative: str) -> CellArray | None:
         """An array of cells by the newest documents; ``None`` where there is none, or only in another state of all."""
         newer = self.owner.level(self.document.level)
-        if newer.document.attributes != self.document.attributes and not self._settled_as(newer):
+        own, others = (own_attributes(each.document.attributes) for each in (self, newer))
+        if own != others and not self._settled_as(newer):
             return None
         return newer.cells(relative)
 
     def _settled_as(self, newer: Level) -> bool:
         """Whether ``newer`` is this level, with the change carried out that was agreed on."""
-        own = {name: value for name, value in self.document.attributes.items() if name not in (PENDING, LOG)}
-        return newer.is_settled and own == dict(newer.document.attributes)
+        own = own_attributes(self.document.attributes, PENDING, LOG)
+        return newer.is_settled and own == own_attributes(newer.document.attributes)
 
     def table(self, relative: str) -> Array | None:
         """An array with one row for each object or group, or ``None``."""
