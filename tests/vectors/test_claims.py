@@ -276,10 +276,10 @@ def test_a_store_that_is_too_slow_is_an_error(stage: Stage, monkeypatch: pytest.
 
         def slow(self: Claim, *args: Any, **named: Any) -> None:
             write(self, *args, **named)
-            stage.now += 9
+            stage.now += 19
 
         monkeypatch.setattr(Claim, "_write", slow)
-        stage.now += 9
+        stage.now += 19
         with pytest.raises(StoreError, match="too slow"):
             store.set("0/x", b"")
         monkeypatch.undo()

@@ -7,9 +7,10 @@ document, which fails if the claim came first; and who finds a claim waits.
 
 The holder *beats*: it writes the document again, with a number that is counted up, so that it knows that the claim was
 its own still. No put and no erasure begins later than a :data:`~zardine.engine.freshness.LEASE` after the beginning of
-a beat that was stored. Who waits takes the claim over when the document has told of the same beat for
-:data:`PATIENCE` on the own clock, by a write over the version that was seen: the holder's next beat fails then, and it
-stops. No clocks of two machines are compared. What can go wrong is a request that is under way for longer than that.
+a beat that was stored, or where a beat takes longer than that, right after one. Who waits takes the claim over when the
+document has told of the same beat for :data:`PATIENCE` on the own clock, by a write over the version that was seen: the
+holder's next beat fails then, and it stops. No clocks of two machines are compared. What can go wrong is a request that
+is under way for that long.
 
 Each write of the holder to the document is made over the version that it wrote last, and the claim is put back into
 it, so that those who change the level (:mod:`~zardine.vectors.storing.transactions`) need not know of it.
@@ -50,8 +51,11 @@ CLAIMS: Final = "zardine_claims"
 """Attribute of level 0: how often the store was claimed since the level was made. Object stores may know a version by
 what is in it alone; so a claim that has changed nothing else of the document, as of a conversion, is seen, too."""
 
-PATIENCE: Final = 10 * LEASE
+PATIENCE: Final = 15 * LEASE
 """Seconds without a beat after which a claim is taken over."""
+
+_COUNTS: Final = PATIENCE / 3
+"""Seconds for which a beat counts that took longer than a lease itself, as where large values are on their way."""
 
 _LATE: Final = 2 * GRACE
 """Seconds after which nothing is under way any more of what began before a log was carried out."""
@@ -144,10 +148,10 @@ class Claim:
             for last in attempts():
                 if self._is_lost:
                     raise self._lost()
-                if _now() - self._began < LEASE:
+                if _now() - self._began < (LEASE if last.number == 1 else _COUNTS):
                     return
                 if last:
-                    raise StoreError(f"{self._store} is too slow: no request is answered within {LEASE:g} seconds")
+                    raise StoreError(f"{self._store} is too slow: a small put takes more than {_COUNTS:g} seconds")
                 self._write(self._group, only_if_same=False)
 
     def put(self, value: BytesLike, condition: Condition | None) -> Version | None:
