@@ -104,13 +104,16 @@ def _locked(
         store, inner = find_place(path, mode="r+")
         level = child(inner, "0")
         known = again and is_known(store, inner)
-        before = None if known else VectorStore.open(StorePath(store, inner))
+        is_alone = store.lock_is_exclusive
+        before = None if known or not is_alone else VectorStore.open(StorePath(store, inner))
         with ExitStack() as stack:
             # after that look: a lock would make a folder where no store is
             stack.enter_context(store.lock(document_key(level)))
             kept = level_again(store, inner) if known else None
             if kept is not None:  # of a whole store, whose folders hold the same as then
                 return change(HeldPlace(store, inner, None, None, kept), *args, **kwargs)
+            # where others are not kept out, they agree by this document: what it has to go with is read after it
+            early = None if is_alone else store.read(document_key(level))
             before = VectorStore.open(StorePath(store, inner)) if before is None else before
             store = to_claim(store, level)
             claim = claim_of(store)
@@ -120,12 +123,12 @@ def _locked(
             owner = replace(before, store=store)
             if store.lock_is_exclusive and not before.is_as_opened():
                 owner = VectorStore.open(StorePath(store, inner), writable=True)
-            reading = store.read(document_key(level))
+            reading = store.read(document_key(level)) if early is None else early
             data = {} if reading is None else {DOCUMENT_NAME: reading.parts[0]}
             node = parse_found(DOCUMENT_NAME, data, store, level) if data else None
             is_replaced = node is not None and NEXT in node.attributes
-            numbers = owner.level_numbers()
-            left = unfinished_levels(owner, numbers)
+            numbers = [] if is_replaced else owner.level_numbers()
+            left = [] if is_replaced else unfinished_levels(owner, numbers)
             is_claimed = node is not None and CLAIM in node.attributes
             if is_claimed or (claim is not None and (claims or is_replaced or left)):
                 if claim is None:

@@ -42,6 +42,7 @@ from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Reading, Store, Version
+from zardine.stores.path import StorePath
 from zardine.vectors.content.plan import Node
 from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.storing.applying import apply_log
@@ -240,6 +241,8 @@ def settled_level(owner: VectorStore, number: int, reading: Reading | None = Non
         if claim is not None and (number or level.pending or not is_free()):
             claim.take()
         finish(level)
+        if claim is not None:  # others may have made or removed levels since it was opened
+            owner = VectorStore.open(StorePath(owner.store, owner.path), writable=True)
         level = owner.level(number)
         if level.is_settled and is_free():
             return level
