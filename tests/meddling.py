@@ -27,7 +27,7 @@ from zardine.stores import attempts
 from zardine.stores.base import WHOLE, ReadCost
 from zardine.tools.checking import outside
 from zardine.tools.resharding import in_place
-from zardine.vectors.storing import logs
+from zardine.vectors.storing import applying, claims, logs
 
 FAR = ReadCost(latency=0.03, bandwidth=5e7, requests=1)
 
@@ -430,11 +430,13 @@ def let_play(monkeypatch: pytest.MonkeyPatch, stage: Stage) -> None:
         task = stage.task
         return (-1, 0) if task is None else (task.number, task.lives)
 
-    for module in (freshness, attempts, in_place, outside):
+    for module in (freshness, attempts, in_place, outside, claims, applying):
         monkeypatch.setattr(module, "time", stage.clock())
     numbers = itertools.count(1)
     monkeypatch.setattr(attempts, "random", random.Random(1))
-    monkeypatch.setattr(logs, "secrets", SimpleNamespace(token_hex=lambda n: f"{next(numbers):0{2 * n}x}"))
+    tokens = SimpleNamespace(token_hex=lambda n: f"{next(numbers):0{2 * n}x}")
+    for module in (logs, claims):
+        monkeypatch.setattr(module, "secrets", tokens)
     monkeypatch.setattr(records, "os", SimpleNamespace(getpid=process))
 
 

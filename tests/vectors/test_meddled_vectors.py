@@ -16,13 +16,16 @@ from meddling import Stage, let_play
 from zardine import vectors
 from zardine.errors import SelectionError
 from zardine.storage import MemoryStore
-from zardine.vectors.storing.transactions import OvertakenError
+from zardine.vectors.storing.claims import OvertakenError
 
 FOUND = [77, 102, 111]
 """Seeds that have once found something: links in a new direction, off the grid of a level that grew."""
 
 FOUND_FAR = [41, 45, 57, 134, 191, 454]
 """Seeds that have once found something: changes that took the place of others' before these were carried out."""
+
+FOUND_ANEW = [59, 60, 272]
+"""Seeds that have once found something: arrays that several stored anew, claims that were left or changed beside."""
 
 State = dict[int, tuple[int, int]]
 """Of each object, by its number, the value of its vertices, and in which of its places it is."""
@@ -176,7 +179,7 @@ class Worker:
 
 
 class FarWorker(Worker):
-    """Changes what needs nothing to be stored anew but cells and rows: for the rest object stores have no promise."""
+    """Changes what needs nothing to be stored anew but cells and rows, so that nobody ever waits."""
 
     does = ("append", "append", "give", "move")
 
@@ -193,7 +196,9 @@ def test_surfaces_and_trees_that_several_change(monkeypatch: pytest.MonkeyPatch,
     several_change(monkeypatch, seed, ["mesh", "skeleton"], bbox=([-1, -1], [1000, 1000]))
 
 
-def several_change(monkeypatch: pytest.MonkeyPatch, seed: int, kinds: list[str], bbox: Any = None) -> None:
+def several_change(
+    monkeypatch: pytest.MonkeyPatch, seed: int, kinds: list[str], bbox: Any = None, *, far: bool = False
+) -> None:
     chosen = random.Random(seed)
     inner = MemoryStore()
     geometry = Geometry(chosen.choice(kinds))
@@ -202,7 +207,7 @@ def several_change(monkeypatch: pytest.MonkeyPatch, seed: int, kinds: list[str],
     geometry.write(inner, first, **how)
     if chosen.random() < 0.5:
         vectors.build_pyramid(inner, factors=[(2, 1)])
-    stage = Stage(seed, inner, kills=chosen.choice([0, 0, 1, 3, 6]))
+    stage = Stage(seed, inner, kills=chosen.choice([0, 0, 1, 3, 6]), far=far)
     let_play(monkeypatch, stage)
     workers = [Worker(stage, chosen, geometry, number, first if number == 9 else []) for number in (1, 2, 9)]
     shards = chosen.choice([2, 3])
@@ -218,7 +223,16 @@ def several_change(monkeypatch: pytest.MonkeyPatch, seed: int, kinds: list[str],
     def maintenance() -> None:
         for _ in range(chosen.randint(0, 4)):
             tool = chosen.choice(tools)
-            stage.until_done(lambda tool=tool: tool(stage.store(kills=True)))()  # type: ignore[misc]
+            stage.until_done(lambda tool=tool: again_if_overtaken(tool))()  # type: ignore[misc]
+
+    def again_if_overtaken(tool: Callable[[Any], object]) -> None:
+        while True:
+            try:
+                tool(stage.store(kills=True))
+                return
+            except OvertakenError:
+                assert far
+                stage.sleep(0.5)
 
     def reader() -> None:
         store = stage.store()
@@ -241,6 +255,18 @@ def several_change(monkeypatch: pytest.MonkeyPatch, seed: int, kinds: list[str],
     vectors.build_pyramid(inner)
     assert vectors.validate(inner).findings == ()
     assert geometry.read(inner) == {**wanted, 8999: (0, 0)}
+
+
+@pytest.mark.filterwarnings("ignore::zardine.errors.ZarrUserWarning")
+@pytest.mark.parametrize("seed", [*range(4000 if SOAK else 25), *FOUND_ANEW])
+def test_an_object_store_on_which_arrays_are_stored_anew(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    several_change(monkeypatch, seed, ["points", "lines", "graph"], far=True)
+
+
+@pytest.mark.filterwarnings("ignore::zardine.errors.ZarrUserWarning")
+@pytest.mark.parametrize("seed", range(2000 if SOAK else 6))
+def test_surfaces_and_trees_on_an_object_store(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    several_change(monkeypatch, seed, ["mesh", "skeleton"], bbox=([-1, -1], [1000, 1000]), far=True)
 
 
 @pytest.mark.parametrize("seed", [*range(4000 if SOAK else 30), *FOUND_FAR])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable
@@ -332,3 +333,15 @@ def test_speed_is_in_order(tmp_path: Path) -> None:
     vectors.write_points(theirs, points, overwrite=True, **options)
     read = seconds(lambda: vectors.read_points(ours))
     assert read < seconds(lambda: read_points(ours))
+
+
+def test_a_store_that_is_claimed(tmp_path: Path) -> None:
+    """On object stores a writer who was killed leaves its claim, of which zarr-vectors knows nothing."""
+    path = str(tmp_path / "a.zv")
+    vectors.write_points(path, np.arange(30.0).reshape(-1, 3), chunk_shape=10, object_ids=np.arange(10))
+    level = tmp_path / "a.zv/0/zarr.json"
+    document = json.loads(level.read_text())
+    document["attributes"]["zardine_claim"] = {"writer": "0123456789abcdef", "beat": 3}
+    document["attributes"]["zardine_helped"] = True
+    level.write_text(json.dumps(document))
+    agree(path)

@@ -325,6 +325,7 @@ def vectors_rows(facts: Mapping[str, Any]) -> list[Row]:
         *([("Reference", _reference(facts["crs"]))] if facts["crs"] else []),
         ("Chunks", " × ".join(f"{size:g}" for size in facts["chunk_shape"])),
         ("Bins", " × ".join(f"{size:g}" for size in facts["bin_shape"])),
+        *([("Claimed", "a writer stores arrays anew, or was killed over that")] if facts["claimed"] else []),
     ]
     for level in facts["levels"]:
         told = [counted(level["vertex_count"], "vertex", "vertices"), f"{level['dtype']}"]

@@ -80,16 +80,18 @@ class FragmentTable:
 def describe_store(path: StoreLike, *, sizes: bool = False) -> dict[str, Any]:
     """Return the facts of a store and of each level, for people and programs; reads documents only.
 
-    ``geometry_types``, ``crs``, ``axes``, ``bounds``, ``chunk_shape``, ``bin_shape``, ``format_version``, and
-    ``levels``: of each ``level``, ``older`` (whether one below was changed since), ``vertex_count``,
-    ``chunk_shape``, ``grid_shape``, ``chunks`` (with vertices), ``dtype``, ``shard_shape``, ``compressors`` (of the
-    vertices), ``shard_shapes`` (of each array of cells, by its path), ``objects``, ``links`` and names of attributes.
+    ``geometry_types``, ``crs``, ``axes``, ``bounds``, ``chunk_shape``, ``bin_shape``, ``format_version``, ``claimed``
+    (whether a writer stores arrays anew, or was killed over that, where locks do not keep others out), and ``levels``:
+    of each ``level``, ``older`` (whether one below was changed since), ``vertex_count``, ``chunk_shape``,
+    ``grid_shape``, ``chunks`` (with vertices), ``dtype``, ``shard_shape``, ``compressors`` (of the vertices),
+    ``shard_shapes`` (of each array of cells, by its path), ``objects``, ``links`` and names of attributes.
 
     With ``sizes`` each level also has ``stored``: of each array below it, by its path, ``objects`` and ``nbytes``, how
     many objects are stored and how many bytes they have together. That lists all of them.
     """
     owner = VectorStore.open(path)
     root, older = owner.root, owner.older_levels()
+    levels = [owner.level(number) for number in owner.finished_levels()]
     return {
         "path": owner.name,
         "format_version": root.block.get("zv_version"),
@@ -103,8 +105,9 @@ def describe_store(path: StoreLike, *, sizes: bool = False) -> dict[str, Any]:
         "notes": root.attributes.get("notes"),
         "levels": [
             {**_facts_of(level, level.document.level in older), **({"stored": _stored(level)} if sizes else {})}
-            for level in map(owner.level, owner.finished_levels())
+            for level in levels
         ],
+        "claimed": any(level.is_claimed for level in levels),
     }
 
 

@@ -15,7 +15,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
 from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.changing.one_writer import alone_with_claim
 from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import is_unicode
 from zardine.vectors.content.plan import Node
@@ -37,7 +37,7 @@ _PARTS = ("groups", "group_attributes", "object_attributes")
 """What says something of objects, beside ``objects`` and ``names``: it goes with the objects that it is about."""
 
 
-@alone
+@alone_with_claim
 def write_parametric_objects(
     path: StoreLike,
     objects: Iterable[ParametricObject],

@@ -27,7 +27,7 @@ from zardine.vectors.changing.levels import (
     forget_levels,
     open_to_update,
 )
-from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.changing.one_writer import alone_with_claim
 from zardine.vectors.content.arguments import shown
 from zardine.vectors.content.coarsening import Nesting, coarsened, each_alone
 from zardine.vectors.content.content import Content, Fragments, Objects
@@ -60,7 +60,7 @@ _FAR = 2**60
 """Chunks from the origin, more than any is away."""
 
 
-@alone
+@alone_with_claim
 def build_pyramid(
     path: StoreLike,
     *,

@@ -57,7 +57,8 @@ def repair(
 ) -> Repairs:
     """Put right what :func:`validate` finds and what can be put right; gives what was done, and what was left.
 
-    - changes and conversions that were interrupted are brought to an end, and levels that were not finished go;
+    - changes and conversions that were interrupted are brought to an end, and levels that were not finished go, and the
+      claim of a writer that was killed, on stores where locks do not keep others out;
     - ``nonempty_chunks`` gets what is stored and was not in it;
     - attributes that lack rows get fill values for them;
     - Consolidated metadata that is no longer true goes.
@@ -72,8 +73,12 @@ def repair(
     """
     place = trial(path) if dry_run else path
     before = VectorStore.open(place)
+    was_claimed = _is_claimed(before)
     unfinished = [number for number in before.level_numbers() if number and before.is_unfinished(number)]
     done = _repair(place, drop_lost, progress)
+    if was_claimed and not _is_claimed(VectorStore.open(place)):
+        message = "no writer that was killed has claimed the store any more"
+        done.insert(0, action("0", kind="repaired", message=message))
     gone = set(unfinished) - set(VectorStore.open(place).level_numbers()) if unfinished else ()
     done[:0] = [
         action(str(number), kind="repaired", message="removed the level, which was not finished")
@@ -82,6 +87,13 @@ def repair(
     ]
     actions = tuple(each for each in done if each.severity == "action")
     return Repairs(actions, tuple(each for each in done if each.severity == "error"), dry_run)
+
+
+def _is_claimed(owner: VectorStore) -> bool:
+    try:
+        return owner.level(0).is_claimed
+    except ZardineError:  # it is damaged, which is told elsewhere
+        return False
 
 
 @locked

@@ -13,7 +13,7 @@ from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
-from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.changing.one_writer import alone_with_claim
 from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.format.layouts import ASKED, SHARDED_NOTE, Shards, cells_metadata, fitting_shards, shards_from
 from zardine.vectors.reading.presence import check_whole
@@ -40,8 +40,8 @@ def shard_store(
     untouched; ``(1, 1, 1)`` is the same as :func:`unshard_store`. Compression and everything
     else of the documents stay as they are. Gives ``arrays_sharded``, ``chunks_packed`` and ``shard_shape``.
 
-    Whoever is killed in the middle leaves a store that reads complete; the next call goes on. Nobody else may write
-    meanwhile. ``progress`` is called with the number of arrays done, and of all. Raises
+    Whoever is killed in the middle leaves a store that reads complete; the next call goes on. Others who write wait.
+    ``progress`` is called with the number of arrays done, and of all. Raises
     :class:`~zardine.errors.DataError` for a shape that is none, or of more than 2^20 cells, and for ``arrays`` that
     are not there, and :class:`~zardine.errors.CorruptionError` for a cell that is listed and not stored, or off the
     grid, before anything is changed.
@@ -98,7 +98,7 @@ def get_shard_info(path: StoreLike, *, sizes: bool = False) -> dict[str, dict[st
     return found
 
 
-@alone
+@alone_with_claim
 def convert_store(
     path: StoreLike,
     shard_shape: Shards,

@@ -59,6 +59,7 @@ from zardine.vectors.format.documents import KINDS, LEVEL, new_level, new_root, 
 from zardine.vectors.format.layouts import SHARDED_NOTE, CodecsLike, Layout, Shards, layout_from
 from zardine.vectors.format.ragged import are_distinct, bounds_of
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.claims import claimed
 from zardine.vectors.storing.level_nodes import nodes_below
 from zardine.vectors.storing.node_writing import write_document, write_nodes
 from zardine.vectors.storing.store import NEXT, ORIGIN, PENDING, UNFINISHED, WRITER, VectorStore
@@ -381,7 +382,8 @@ def erase_leftover(store: Store, path: str) -> bool:
 
 def complete_all(store: Store, path: str) -> None:
     """Bring to an end what is left to do on the store at ``path`` since it took the place of another."""
-    with store.lock(child(child(path, "0"), "zarr.json")):
+    place = child(path, "0")
+    with store.lock(child(place, "zarr.json")), claimed(store, place) as store:
         complete(store, path)
         owner = VectorStore.open(StorePath(store, path), writable=True)
         finish(owner.level(0))
@@ -397,7 +399,7 @@ def replace_store(
 ) -> bool:
     """Put a store of one level in the place of the one at ``path``; ``False`` where none is that can be opened."""
     place = child(path, "0")
-    with store.lock(child(place, "zarr.json")):
+    with store.lock(child(place, "zarr.json")), claimed(store, place) as store:
         try:
             complete(store, path)
             owner = VectorStore.open(StorePath(store, path), writable=True)

@@ -187,7 +187,8 @@ def change_cells(
         if bounds != owner.root.bounds:
             _set_bounds(owner, bounds)
 
-    is_prepared = not (above.gone or above.linked or unlinked is not None) and bounds == owner.root.bounds
+    changes_others = above.gone or above.linked or unlinked is not None
+    is_prepared = not changes_others and bounds == owner.root.bounds
     agreed = {**attributes_with(level, count, block, tile=patch.content.fragments.tile), **(attributes or {})}
     agreed = above.noted_in(agreed, patch.touched if above.numbers else None, tables)
     settled = replace_nodes(
@@ -199,6 +200,7 @@ def change_cells(
         log=patch.log(),
         known=patch.known,
         held=patch.held,
+        claims=changes_others,
     )
     if settled is not None:
         keep(level, settled, count)
@@ -323,7 +325,9 @@ def attributes_for(level: Level, content: Content, nodes: Sequence[Node]) -> dic
 
 def _set_bounds(owner: VectorStore, bounds: tuple[Sequence[float], Sequence[float]]) -> None:
     def change(old: GroupMetadata) -> GroupMetadata:
-        block: Mapping[str, Any] = {**old.attributes[ROOT], "bounds": [list(corner) for corner in bounds]}
+        low, high = old.attributes[ROOT]["bounds"]  # perhaps of others, since the store was opened
+        both = [list(map(min, low, bounds[0])), list(map(max, high, bounds[1]))]
+        block: Mapping[str, Any] = {**old.attributes[ROOT], "bounds": both}
         return old.with_attributes({**old.attributes, ROOT: block})
 
     update_node(owner.store, owner.path, load_group(owner.store, owner.path, 3), change)
@@ -366,14 +370,12 @@ def erase_levels(owner: VectorStore, numbers: Collection[int], *, links: bool = 
     describe_levels(owner, [number for number in there if number not in numbers])
 
 
-def erase_unfinished(owner: VectorStore, numbers: Sequence[int]) -> bool:
-    """Remove what a killed writer left of levels above 0, of those with these ``numbers``; gives whether it did."""
+def unfinished_levels(owner: VectorStore, numbers: Sequence[int]) -> list[int]:
+    """The levels above 0 that a killed writer left, of those with these ``numbers``, and those named and not there."""
     unfinished = [number for number in numbers if number > 0 and owner.is_unfinished(number)]
     named = named_levels(owner.root)
     gone = [int(name) for name in named if name.isdecimal() and name != "0" and int(name) not in numbers]
-    if unfinished or gone:
-        erase_levels(owner, [*unfinished, *gone])
-    return bool(unfinished or gone)
+    return [*unfinished, *gone]
 
 
 def forget_lost_levels(level: Level) -> Iterator[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from zardine.errors import ArrayChangedError, DataError, SelectionError
-from zardine.hierarchy.find import describe, document_key, parse_found
+from zardine.errors import ArrayChangedError, DataError, MetadataError, SelectionError, StoreError
+from zardine.hierarchy.find import describe, document_key, find_node, parse_found
 from zardine.hierarchy.place import find_place
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.attempts import attempts
@@ -17,13 +18,21 @@ from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import complete
 from zardine.vectors.changing.kept_changes import is_known, level_again
-from zardine.vectors.changing.levels import HeldPlace, erase_unfinished
+from zardine.vectors.changing.levels import HeldPlace, erase_levels, unfinished_levels
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.claims import (
+    CLAIM,
+    LostClaimError,
+    OvertakenError,
+    claim_of,
+    forget_claim,
+    letting_go,
+    to_claim,
+)
 from zardine.vectors.storing.consolidation import forget_consolidated
 from zardine.vectors.storing.held_values import HeldValues, held_values
 from zardine.vectors.storing.logs import erase_dead_logs
 from zardine.vectors.storing.store import NEXT, VectorStore
-from zardine.vectors.storing.transactions import OvertakenError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,48 +72,82 @@ def alone(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenat
     return _locked(change, forget_consolidated)
 
 
+def alone_with_claim(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
+    """As :func:`alone`, for who stores arrays anew by steps of its own: see :mod:`zardine.vectors.storing.claims`."""
+    return _locked(change, forget_consolidated, claims=True)
+
+
 def alone_again(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
     """As :func:`alone`, for who uses what an earlier change of this process has left in :mod:`.kept_changes`."""
     return _locked(change, forget_consolidated, again=True)
 
 
 def locked(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
-    """Let a function hold the lock of level 0 of the store at its first argument.
+    """Let a function hold the lock of level 0 of the store at its first argument, and the claim where that is needed.
 
     Other threads, and where the store can do that (local files) other processes, wait for their turn. What a writer was
     killed over that replaced the store is brought to an end first; levels that are unfinished go, and logs of changes
     that came to nothing, if no other log would take their place.
     """
-    return _locked(change, lambda owner: None)
+    return _locked(change, lambda owner: None, claims=True)
 
 
 def _locked(
-    change: Callable[Concatenate[StoreLike, P], R], first: Callable[[VectorStore], object], *, again: bool = False
+    change: Callable[Concatenate[StoreLike, P], R],
+    first: Callable[[VectorStore], object],
+    *,
+    again: bool = False,
+    claims: bool = False,
 ) -> Callable[Concatenate[StoreLike, P], R]:
     @wraps(change)
     def run(path: StoreLike, /, *args: P.args, **kwargs: P.kwargs) -> R:
         store, inner = find_place(path, mode="r+")
         level = child(inner, "0")
         known = again and is_known(store, inner)
-        before = None if known else VectorStore.open(StorePath(store, inner))
-        with store.lock(document_key(level)):  # after that look: a lock would make a folder where no store is
+        is_alone = store.lock_is_exclusive
+        before = None if known or not is_alone else VectorStore.open(StorePath(store, inner))
+        with ExitStack() as stack:
+            # after that look: a lock would make a folder where no store is
+            stack.enter_context(store.lock(document_key(level)))
             kept = level_again(store, inner) if known else None
             if kept is not None:  # of a whole store, whose folders hold the same as then
                 return change(HeldPlace(store, inner, None, None, kept), *args, **kwargs)
+            # where others are not kept out, they agree by this document: what it has to go with is read after it
+            early = None if is_alone else store.read(document_key(level))
             before = VectorStore.open(StorePath(store, inner)) if before is None else before
+            store = to_claim(store, level)
+            claim = claim_of(store)
+            if claim is not None and not claim.is_held:
+                stack.enter_context(letting_go(claim))
             store = held_values(store)
             owner = replace(before, store=store)
             if store.lock_is_exclusive and not before.is_as_opened():
                 owner = VectorStore.open(StorePath(store, inner), writable=True)
-            reading = store.read(document_key(level))
+            reading = store.read(document_key(level)) if early is None else early
             data = {} if reading is None else {DOCUMENT_NAME: reading.parts[0]}
             node = parse_found(DOCUMENT_NAME, data, store, level) if data else None
             is_replaced = node is not None and NEXT in node.attributes
+            numbers = [] if is_replaced else owner.level_numbers()
+            left = [] if is_replaced else unfinished_levels(owner, numbers)
+            is_claimed = node is not None and CLAIM in node.attributes
+            if is_claimed or (claim is not None and (claims or is_replaced or left)):
+                if claim is None:
+                    forget_claim(store, level)
+                else:
+                    claim.take()
+                owner = VectorStore.open(StorePath(store, inner), writable=True)
+                reading = store.read(document_key(level))
+                node = None if reading is None else find_node(store, level, 3)
+                is_replaced = node is not None and NEXT in node.attributes
             if is_replaced:
                 complete(store, inner)
+            if is_replaced or is_claimed or (claim is not None and claim.is_held):
                 owner = VectorStore.open(StorePath(store, inner), writable=True)
-            numbers = owner.level_numbers()
-            is_whole = not erase_unfinished(owner, numbers) and owner.consolidated is None and not is_replaced
+                numbers = owner.level_numbers()
+                left = unfinished_levels(owner, numbers)
+            if left:
+                erase_levels(owner, left)
+            is_whole = not left and owner.consolidated is None and not is_replaced
             first(owner)
             if node is not None and not store.lock_is_exclusive:  # elsewhere the next log takes their place
                 erase_dead_logs(store, level, node.attributes)
@@ -113,8 +156,12 @@ def _locked(
             owner = replace(owner, listed=numbers)
             try:
                 return change(HeldPlace(store, inner, owner, reading), *args, **kwargs)
-            except (DataError, SelectionError, ArrayChangedError) as error:
-                if _is_overtaken(store, level, reading):
+            except LostClaimError as error:
+                if isinstance(store, HeldValues) and store.has_agreed:
+                    raise StoreError(f"{error}, and look what is there: parts of the change were stored") from error
+                raise
+            except (DataError, SelectionError, ArrayChangedError, MetadataError) as error:
+                if (claim is None or not claim.is_held) and _is_overtaken(store, level, reading):
                     what = f"somebody else has changed {describe(store, level)} meanwhile: try again"
                     raise OvertakenError(what) from error
                 raise

@@ -26,6 +26,7 @@ from zardine.vectors.reading.presence import present_chunks
 from zardine.vectors.reading.query import QueryOptions
 from zardine.vectors.storing.cell_costs import cell_costs
 from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.claims import own_attributes
 from zardine.vectors.storing.logs import LOG
 from zardine.vectors.storing.store import PENDING, Level
 
@@ -99,7 +100,7 @@ def checked_cuts(told: Any) -> tuple[int, ...]:
 
 def state_of(level: Level) -> str:
     """Return a digest of what tells the state of a level from others: its document, and what all levels have."""
-    own = {name: value for name, value in level.document.attributes.items() if name not in (PENDING, LOG)}
+    own = own_attributes(level.document.attributes, PENDING, LOG)
     root = level.owner.root
     told = [own, list(root.geometry_types), root.axes, root.block.get("crs")]
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=_plain).encode()).hexdigest()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 
 import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.freshness import LEASE
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ConditionFailedError, CorruptionError
 from zardine.frozen import with_fields
@@ -42,7 +45,8 @@ class _Guarded(WrapperStore):
 
     Values that are written were read before, or are now. If the level still names the log after that, they are what was
     there before the change, or after it; and if nobody has written since, they are so when the new ones are stored. One
-    look at the level does for all values that were read before it.
+    look at the level does for all values that were read before it, for a lease: who stores arrays anew gives others
+    that time.
     """
 
     def __init__(self, store: Store, still: Callable[[], bool]) -> None:
@@ -53,6 +57,7 @@ class _Guarded(WrapperStore):
         self._sure: dict[str, Version | None] = {}
         """Those that were read before the last look at the level."""
         self._documents: dict[str, Reading | None] = {}
+        self._looked = -inf
 
     def look(self, keys: Sequence[str], documents: Sequence[str]) -> None:
         """Read values that are to be changed, and documents that are to be replaced, and look at the level."""
@@ -88,7 +93,8 @@ class _Guarded(WrapperStore):
                     return reading.version
                 if reading is None or reading.version is not None:
                     expected = Condition(None if reading is None else reading.version)
-            if expected is None or key not in self._sure or self._sure[key] != expected.version:
+            is_sure = expected is not None and key in self._sure and self._sure[key] == expected.version
+            if not is_sure or time.monotonic() - self._looked > LEASE:
                 self._check()
             try:
                 return self._store.set(key, value, condition=expected)
@@ -110,10 +116,10 @@ class _Guarded(WrapperStore):
         self._store.erase_values(keys)
 
     def _check(self) -> None:
-        read = dict(self._read)
+        read, began = dict(self._read), time.monotonic()
         if not self._still():
             raise _CarriedOutError
-        self._sure = read
+        self._sure, self._looked = read, began
 
 
 def apply_log(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> None:

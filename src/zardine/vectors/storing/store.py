@@ -21,6 +21,7 @@ from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.format.documents import LevelDocument, RootDocument, parse_level, parse_root
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_again import open_again
+from zardine.vectors.storing.claims import CLAIM, own_attributes
 from zardine.vectors.storing.logs import LOG, read_log
 from zardine.vectors.storing.steady import SteadyCells, Table, read_table
 from zardine.vectors.storing.touched import NEWER
@@ -142,7 +143,8 @@ class VectorStore:
                 reason = "the log of a change that was agreed on is lost: what it changed is neither old nor new"
                 raise CorruptionError(reason, array=path)
             log = read_log(self.store, path, node.attributes[LOG]) if LOG in node.attributes else None
-        document = _parsed(parse_level, node.attributes, number, self.root, self.name)
+        own = {name: value for name, value in node.attributes.items() if name != CLAIM}
+        document = _parsed(parse_level, own, number, self.root, self.name)
         pending = node.attributes.get(PENDING) or {}
         if not isinstance(pending, Mapping):
             raise MetadataError(f"{PENDING} of level {number} of {self.name} is no table of documents")
@@ -178,6 +180,11 @@ class Level:
         """Whether no change is agreed on that is not carried out."""
         return not self.pending and self.log is None
 
+    @property
+    def is_claimed(self) -> bool:
+        """Whether a writer has claimed the store: see :mod:`zardine.vectors.storing.claims`."""
+        return self.group is not None and CLAIM in self.group.attributes
+
     def is_current(self) -> bool:
         """Whether what was read of the level is what it holds: nobody has changed it since it was opened.
 
@@ -186,12 +193,13 @@ class Level:
         """
         if self.is_unchanged():
             return True
-        if self.pending or self.log is None:
-            return False
         try:
-            return self._settled_as(self.owner.level(self.document.level))
+            newer = self.owner.level(self.document.level)
         except ZardineError:
             return False
+        if own_attributes(newer.document.attributes) == own_attributes(self.document.attributes):
+            return True  # it was claimed, or is claimed no longer
+        return not self.pending and self.log is not None and self._settled_as(newer)
 
     def is_unchanged(self) -> bool:
         """Whether its document is the one that it was opened with."""
@@ -268,14 +276,15 @@ class Level:
     def _again(self, relative: str) -> CellArray | None:
         """An array of cells by the newest documents; ``None`` where there is none, or only in another state of all."""
         newer = self.owner.level(self.document.level)
-        if newer.document.attributes != self.document.attributes and not self._settled_as(newer):
+        own, others = (own_attributes(each.document.attributes) for each in (self, newer))
+        if own != others and not self._settled_as(newer):
             return None
         return newer.cells(relative)
 
     def _settled_as(self, newer: Level) -> bool:
         """Whether ``newer`` is this level, with the change carried out that was agreed on."""
-        own = {name: value for name, value in self.document.attributes.items() if name not in (PENDING, LOG)}
-        return newer.is_settled and own == dict(newer.document.attributes)
+        own = own_attributes(self.document.attributes, PENDING, LOG)
+        return newer.is_settled and own == own_attributes(newer.document.attributes)
 
     def table(self, relative: str) -> Array | None:
         """An array with one row for each object or group, or ``None``."""

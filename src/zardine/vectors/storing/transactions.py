@@ -16,6 +16,8 @@ A level, of which only some cells, rows of tables and documents change: these go
 (:mod:`~zardine.vectors.format.change_log`) in the second step, and the write that agrees on the change names it. From
 then on readers take them from the log, and the fourth step stores them where they belong (:mod:`.applying`).
 
+Where locks do not keep others out, new nodes need a claim (:mod:`.claims`), which a log does not.
+
 An array, so that it reads whole at every moment: its objects have keys such as ``c/0/1``; those of its new form are
 stored under ``c.0.1`` first. One write of the document then changes from one to the other. Then the old objects go, the
 new ones get the usual keys too (as second names of files, where that can be), the document changes again, and the
@@ -40,11 +42,13 @@ from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Reading, Store, Version
+from zardine.stores.path import StorePath
 from zardine.vectors.content.plan import Node
 from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.storing.applying import apply_log
 from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.claims import CLAIM, HELPED, LostClaimError, OvertakenError, claim_of
 from zardine.vectors.storing.held_cells import HeldChange
 from zardine.vectors.storing.held_values import HeldValues
 from zardine.vectors.storing.kept_attributes import with_kept
@@ -66,10 +70,6 @@ Seen: TypeAlias = tuple[GroupMetadata, Version | None]
 """A group's document, and the version that the store has of it."""
 
 
-class OvertakenError(StoreError):
-    """Somebody else has changed a level since it was opened to be changed: nothing was stored."""
-
-
 def replace_nodes(
     level: Level,
     nodes: Sequence[Node],
@@ -80,6 +80,7 @@ def replace_nodes(
     log: ChangeLog | None = None,
     known: Mapping[str, Array] | None = None,
     held: HeldChange | None = None,
+    claims: bool = False,
 ) -> Seen | None:
     """Store ``nodes`` in the place of those of the same paths, remove others, and change the level's attributes.
 
@@ -88,7 +89,8 @@ def replace_nodes(
     leaves the level as it was. Attributes of replaced nodes that are no matter of the layout stay. ``before`` is called
     when all is stored, before the change is agreed on. ``log``: cells, rows and documents that change; ``known``:
     arrays in it as they were opened, to save looking at them again. ``held``: the cells of ``log``, if they are; they
-    are let go then. Gives what the level's document is then, where cells alone were changed by one call of the kernel.
+    are let go then. ``claims``: whether ``before`` erases, or stores anew, what others use. Gives what the level's
+    document is then, where cells alone were changed by one call of the kernel.
 
     Raises :class:`OvertakenError` if somebody else changes the level meanwhile.
     """
@@ -96,6 +98,8 @@ def replace_nodes(
     attributes = at_next_revision(attributes, expected)
     seen = None if level.group is None else (level.group, level.version)
     store = level.owner.store
+    if nodes or removed or claims or level.document.level:
+        seen = _claimed(level, seen)
     if held is not None:
         with held:
             if seen is not None and log is not None and not nodes and not removed and before is None:
@@ -117,6 +121,19 @@ def replace_nodes(
         seen=seen,
     )
     return None
+
+
+def _claimed(level: Level, seen: Seen | None) -> Seen | None:
+    """Claim the store, as far as it was not changed since ``level`` was read; gives what its document is then."""
+    claim = claim_of(level.owner.store)
+    if claim is None:
+        return seen
+    if level.document.level:
+        claim.take()
+        return seen
+    if seen is not None:
+        claim.take_as(*seen)
+    return claim.seen if claim.is_held else seen
 
 
 def at_next_revision(attributes: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,7 +213,8 @@ def replace_below(
             _undo(store, path, found, announced, log)
         raise
     if not callable(attributes):
-        _carry_out(store, path, pending, log, known or {}, seen)
+        with suppress(LostClaimError):  # it is agreed on, and who took the claim over carries it out
+            _carry_out(store, path, pending, log, known or {}, seen)
 
 
 def finish(level: Level) -> None:
@@ -211,15 +229,22 @@ def settled_level(owner: VectorStore, number: int, reading: Reading | None = Non
     Where locks are not exclusive others may agree on the next change while one is carried out. Raises
     :class:`OvertakenError` if they do so again and again.
     """
-    level = owner.level(number, reading)
-    if level.is_settled:
+    level, claim = owner.level(number, reading), claim_of(owner.store)
+
+    def is_free() -> bool:
+        """Whether nobody else may be at work who has claimed the store."""
+        return claim is None or claim.is_held or not level.is_claimed
+
+    if level.is_settled and is_free():
         return level
     for _ in attempts():
+        if claim is not None and (number or level.pending or not is_free()):
+            claim.take()
         finish(level)
-        if isinstance(owner.store, HeldValues) and not owner.store.lock_is_exclusive:
-            owner.store.forget()  # what others may have changed since, who carried that out too and went on
+        if claim is not None:  # others may have made or removed levels since it was opened
+            owner = VectorStore.open(StorePath(owner.store, owner.path), writable=True)
         level = owner.level(number)
-        if level.is_settled:
+        if level.is_settled and is_free():
             return level
     raise OvertakenError(f"others change {describe(owner.store, level.path)} again and again: try later")
 
@@ -235,8 +260,36 @@ def carry_out(store: Store, path: str) -> None:
         if log is None:
             if find_node(store, path, 3) == group:
                 raise CorruptionError("the log of a change that was agreed on is lost", array=path)
+            _forget_held(store)
             return  # another writer has just carried it out
+        if not _may_help(store, path, log.token):
+            return
     _carry_out(store, path, group.attributes[PENDING], log, {})
+    _forget_held(store)
+    claim = claim_of(store)
+    if log is not None and claim is not None:
+        claim.wait_for_the_late()
+
+
+def _forget_held(store: Store) -> None:
+    """Forget what others may have changed since it was read, who carried out a log, too, and went on."""
+    if isinstance(store, HeldValues) and not store.lock_is_exclusive:
+        store.forget()
+
+
+def _may_help(store: Store, path: str, token: str) -> bool:
+    """Note that others than who made it carry out what is in a log; not where the store is claimed."""
+    claim = claim_of(store)
+    if claim is None or claim.is_held:
+        return True
+
+    def noted(old: GroupMetadata) -> GroupMetadata:
+        if old.attributes.get(LOG) != token or CLAIM in old.attributes:
+            return old
+        return old.with_attributes({**old.attributes, HELPED: True})
+
+    now = update_node(store, path, GroupMetadata(), noted).attributes
+    return now.get(LOG) == token and CLAIM not in now
 
 
 def _carry_out(

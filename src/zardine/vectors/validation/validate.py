@@ -132,6 +132,9 @@ def _is_being_changed(level: Level, findings: list[Finding]) -> bool:
 def _check_level(level: Level, findings: list[Finding]) -> tuple[Content, int] | None:
     """Check all that a level holds; gives which cells it has, and how many vertices, if these can be read."""
     place = str(level.document.level)
+    if level.is_claimed:
+        reason = "a writer has claimed the store, to store arrays anew; if none is at work, one was killed: see repair"
+        findings.append(warning("claimed", place, reason))
     if not level.is_settled:
         findings.append(
             warning("change-unfinished", place, "a change was agreed on and not carried out; repair does that")
