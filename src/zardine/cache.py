@@ -101,10 +101,11 @@ class Cache(Generic[K, V]):
         gone: list[tuple[K, V]] = []
         pardons = len(self._entries)  # each once, however often it is used meanwhile
         while self.nbytes > most:
-            if not self._entries:
+            first = next(iter(self._entries.items()), None)
+            if first is None:
                 self.nbytes = 0  # it counted something too much, where Ctrl-C came between two steps
-                break
-            key, entry = next(iter(self._entries.items()))
+                return gone
+            key, entry = first
             if entry.used and pardons:
                 pardons -= 1
                 entry.used = False

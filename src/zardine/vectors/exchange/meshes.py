@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -77,6 +78,7 @@ class MeshParts:
         """Return the meshes of the files of a part."""
         files = self._list.part(number)
         found = [_mesh(file) for file in files]
+        gc.collect(1)  # what trimesh makes refers to itself; who has many other objects would keep it for long
         if self._list.names is not None:
             found = [_of_folder(piece, file) for piece, file in zip(found, files, strict=True)]
         piece, first = together(found, files), self._list.cuts[number]
