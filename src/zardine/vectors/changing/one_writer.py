@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from zardine.contexts import SureStack
 from zardine.errors import ArrayChangedError, DataError, MetadataError, SelectionError, StoreError
 from zardine.hierarchy.find import describe, document_key, find_node, parse_found
 from zardine.hierarchy.place import find_place
@@ -106,9 +106,9 @@ def _locked(
         known = again and is_known(store, inner)
         is_alone = store.lock_is_exclusive
         before = None if known or not is_alone else VectorStore.open(StorePath(store, inner))
-        with ExitStack() as stack:
+        with SureStack() as stack:
             # after that look: a lock would make a folder where no store is
-            stack.enter_context(store.lock(document_key(level)))
+            stack.enter(store.lock(document_key(level)))
             kept = level_again(store, inner) if known else None
             if kept is not None:  # of a whole store, whose folders hold the same as then
                 return change(HeldPlace(store, inner, None, None, kept), *args, **kwargs)
@@ -118,7 +118,7 @@ def _locked(
             store = to_claim(store, level)
             claim = claim_of(store)
             if claim is not None and not claim.is_held:
-                stack.enter_context(letting_go(claim))
+                stack.enter(letting_go(claim))
             store = held_values(store)
             owner = replace(before, store=store)
             if store.lock_is_exclusive and not before.is_as_opened():

@@ -24,12 +24,13 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from threading import RLock
 from typing import Any, Final
 
 from zardine.buffers import BytesLike
+from zardine.contexts import sure_context
 from zardine.engine.freshness import GRACE, LEASE
 from zardine.errors import ConditionFailedError, DataError, MetadataError, StoreError
 from zardine.hierarchy.find import describe, document_key, find_node, parse_found
@@ -354,8 +355,8 @@ def forget_claim(store: Store, level: str) -> None:
         update_node(store, level, group, lambda old: _without(old, CLAIM))
 
 
-@contextmanager
-def claimed(store: Store, level: str) -> Iterator[Store]:
+@sure_context
+def claimed(store: Store, level: str) -> Generator[Store, None, None]:
     """The store while it is claimed, where that is needed; ``level``: as for :func:`to_claim`."""
     store = to_claim(store, level)
     claim = claim_of(store)
@@ -369,8 +370,8 @@ def claimed(store: Store, level: str) -> Iterator[Store]:
         yield store
 
 
-@contextmanager
-def letting_go(claim: Claim) -> Iterator[None]:
+@sure_context
+def letting_go(claim: Claim) -> Generator[None, None, None]:
     """Give up what is claimed within the context; where that fails it is taken over, as that of a killed writer."""
     try:
         yield
