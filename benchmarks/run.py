@@ -36,7 +36,7 @@ LONG = {
     "vectors/points": ["vectors.py", "points"],
     "vectors/changes": ["vectors.py", "changes"],
     "vectors/near": ["vectors_beside.py", "near"],
-    "vectors/far": ["vectors_beside.py", "far"],
+    "vectors/far": ["vectors_beside.py", "far", "--limit", "25"],
     "vectors/wanted-changes": ["vectors_wanted.py", "changes"],
     "vectors/wanted-pyramid": ["vectors_wanted.py", "pyramid"],
     "vectors/wanted-import": ["vectors_wanted.py", "import"],
