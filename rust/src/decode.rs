@@ -105,11 +105,7 @@ impl<'a> Decode<'a> {
         let batches = if self.pipeline.steps().can_be_shared(largest) { batches.shared() } else { batches };
         let failures = Failures::default();
         let unread = self.pipeline.steps().worth_own_read();
-        let start = || {
-            let mut reading = ReadSpace::of_crew(batches.crew());
-            reading.chunk.own_files.begin(batches.threads());
-            Space { reading, ..Space::default() }
-        };
+        let start = || Space { reading: ReadSpace::of_call(&batches), ..Space::default() };
         let states = batches.run(start, |space, range| {
             let Space { reading: ReadSpace { read, chunk, .. }, geometry, transfer } = space;
             fetch(self.sources, self.jobs, range, unread, read, |job, fetched| {

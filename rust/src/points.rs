@@ -150,11 +150,7 @@ impl<'a> DecodePoints<'a> {
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
         let unread = steps.worth_own_read().filter(|_| steps.outer_sums == 0 && steps.compressor.is_none());
-        let start = || {
-            let mut reading = ReadSpace::kept();
-            reading.chunk.own_files.begin(batches.threads());
-            Space { reading, ..Space::default() }
-        };
+        let start = || Space { reading: ReadSpace::of_call(&batches), ..Space::default() };
         let states = batches.run(start, |space, range| {
             let Space { reading: ReadSpace { read, chunk, .. }, geometry } = space;
             fetch(self.sources, self.jobs, range, unread, read, |job, fetched| {

@@ -14,6 +14,7 @@ use crate::readable::Readable;
 use crate::scratch::Scratch;
 use crate::steps::encoders::Encoders;
 use crate::steps::{Decoders, blosc, sum};
+use crate::workers::Batches;
 
 #[derive(Default)]
 pub struct ReadSpace {
@@ -76,6 +77,13 @@ impl ReadSpace {
         let mut space = Self::kept();
         space.chunk.decoders.crew = crew.clone();
         space.encoders.crew = crew;
+        space
+    }
+
+    /// As `kept`, for a thread of a call that reads these batches.
+    pub fn of_call(batches: &Batches) -> Self {
+        let mut space = Self::of_crew(batches.crew());
+        space.chunk.own_files.begin(batches.threads());
         space
     }
 

@@ -322,17 +322,36 @@ _exclusive: dict[int, bool] = {}
 """Devices, and whether their directories can be locked by one alone."""
 
 
-class DirectoryWriter(SureExit):
-    """``with DirectoryWriter(path) as known:`` says that this thread writes below the directory ``path``.
-
-    ``known`` is false where that cannot be said: there is no such directory, or it cannot be locked.
-    """
+class _LockedDirectory(SureExit):
+    """A directory that is open, and locked by this thread or about to be, while the context lasts."""
 
     __slots__ = ("_file", "_path")
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._file = -1
+
+    def _refuse(self, error: OSError) -> None:
+        """Leave, where it cannot be locked; raises an error of the library where that has another reason."""
+        self._leave()
+        if error.errno not in _UNSUPPORTED:
+            raise _failure(error, self._path) from error
+
+    def _exit(self, error: BaseException | None) -> None:
+        if self._file >= 0:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._file = _let_go(self._file)
+
+
+class DirectoryWriter(_LockedDirectory):
+    """``with DirectoryWriter(path) as known:`` says that this thread writes below the directory ``path``.
+
+    ``known`` is false where that cannot be said: there is no such directory, or it cannot be locked.
+    """
+
+    __slots__ = ()
 
     def __enter__(self) -> bool:
         if fcntl is None:
@@ -355,35 +374,22 @@ class DirectoryWriter(SureExit):
                     known = _exclusive.get(status.st_dev)
                     return _can_be_waited_for(file, status.st_dev) if known is None else known
             except OSError as error:
-                self._leave()
-                if error.errno not in _UNSUPPORTED:
-                    raise _failure(error, self._path) from error
+                self._refuse(error)
                 return False
             except BaseException:
                 self._leave()
                 raise
             self._leave()
 
-    def _exit(self, error: BaseException | None) -> None:
-        if self._file >= 0:
-            self._leave()
 
-    def _leave(self) -> None:
-        self._file = _let_go(self._file)
-
-
-class NoDirectoryWriter(SureExit):
+class NoDirectoryWriter(_LockedDirectory):
     """``with NoDirectoryWriter(path) as known:`` waits until no one is in a :class:`DirectoryWriter`, and lets none in.
 
     ``known`` as :func:`wait_for_writers` gives it. Where there is no such directory, one that is made is not kept free.
     A thread may nest it, also by another name of the directory (a link).
     """
 
-    __slots__ = ("_file", "_path")
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._file = -1
+    __slots__ = ()
 
     def __enter__(self) -> bool:
         if fcntl is None:
@@ -408,21 +414,12 @@ class NoDirectoryWriter(SureExit):
                     _closed[file] = threading.get_ident(), (status.st_dev, status.st_ino)
                     return True
             except OSError as error:
-                self._leave()
-                if error.errno not in _UNSUPPORTED:
-                    raise _failure(error, self._path) from error
+                self._refuse(error)
                 return False
             except BaseException:
                 self._leave()
                 raise
             self._leave()
-
-    def _exit(self, error: BaseException | None) -> None:
-        if self._file >= 0:
-            self._leave()
-
-    def _leave(self) -> None:
-        self._file = _let_go(self._file)
 
 
 def _holds(locked: dict[int, tuple[int, tuple[int, int]]], status: os.stat_result) -> bool:

@@ -135,7 +135,6 @@ def _locked(
                     forget_claim(store, level)
                 else:
                     claim.take()
-                owner = VectorStore.open(StorePath(store, inner), writable=True)
                 reading = store.read(document_key(level))
                 node = None if reading is None else find_node(store, level, 3)
                 is_replaced = node is not None and NEXT in node.attributes
