@@ -46,9 +46,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     told: list[int] = []
     real = rereading.open_level
 
-    def noted(path: Any, number: int) -> Any:
+    def noted(path: Any, number: int, *expected: Any) -> Any:
         told.append(number)
-        return real(path, number)
+        return real(path, number, *expected)
 
     monkeypatch.setattr(rereading, "open_level", noted)
     return told

@@ -35,6 +35,8 @@ class ArrayHandle:
     """Whether others may change the array's shape and shards meanwhile; not while it is being made, or resharded."""
     buffer: WriteBuffer | None = None
     """Writes that wait, within ``Array.buffered``."""
+    usual_nbytes: int | None = None
+    """Bytes that an encoded chunk takes as a rule, from who knows that where its elements vary in length."""
     watch: Watch = None  # type: ignore[assignment]  # made below
     """What is known of the document; shared by all that this handle becomes within its generation."""
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -310,7 +310,7 @@ def _in_shard(
     known = INDEXES.get(handle.cache_space, key)
     raw = {} if whole else _raw_parts(handle, part)
     fresh, held = False, None
-    if known is None and (raw or not whole_is_cheaper(handle, part.count, layout)):
+    if known is None and (raw or not whole_is_cheaper(handle, part.object, part.count)):
         with _unasked(handle, part, layout, 0 if raw else together) as along:
             known, fresh, held = _read_once(handle, layout, key, along)
         if known is None:
@@ -358,7 +358,8 @@ def _unasked(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, togethe
         return
     cost = handle.store.cost
     one, most = cost.spare
-    nbytes, unasked = layout.count * size, (layout.count - _read_anyway(part, layout, size, cost.gap)) * size
+    inside = handle.layout.chunks_in_array(part.object)
+    nbytes, unasked = inside * size, max(0, inside - _read_anyway(part, layout, size, cost.gap)) * size
     little = unasked <= one and unasked * together <= min(most, window_bytes() // _OF_MEMORY)
     if not (little and nbytes <= limit_of(CHUNK) and _UNDER_WAY.add(unasked, most)):
         yield 0
@@ -372,12 +373,14 @@ def _unasked(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, togethe
 def _usual_size(handle: ArrayHandle, part: ObjectPart) -> int | None:
     """Return how many bytes a chunk takes at most, as a rule; ``None`` where its elements vary in length.
 
+    Then who has opened the array may know it.
+
     Few writers store what does not become smaller in much more bytes than it has: those of a header and a checksum, or
     of the index of a shard in the shard, for which a 64th is enough.
     """
     chain = handle.layout.chain_of(part.object)
     if chain.encoded_size is not None or chain.encoded_limit is None:
-        return chain.encoded_size
+        return handle.usual_nbytes if chain.encoded_size is None else chain.encoded_size
     nbytes = handle.layout.chunk_nbytes
     return min(chain.encoded_limit, nbytes + nbytes // 64 + 64)
 
@@ -507,14 +510,16 @@ def _check_length(handle: ArrayHandle, part: ObjectPart, length: int, i: int = 0
             raise error.at(chunk=part.chunk(i), byte_range=(offset, length)) from None
 
 
-def whole_is_cheaper(handle: ArrayHandle, count: int, layout: ShardLayout) -> bool:
+def whole_is_cheaper(handle: ArrayHandle, coordinates: Sequence[int], count: int) -> bool:
     """Tell whether to read ``count`` chunks of a shard with all of it in one request, rather than index, then ranges.
 
-    It is if most is wanted, and the bytes of the rest flow in the time of a request. How long the shard is cannot be
-    known yet: as long as its decoded chunks at most, as a rule.
+    The shard is the one at these grid ``coordinates``. It is cheaper if most is wanted, and the bytes of the rest flow
+    in the time of a request. How long the shard is cannot be known yet: as long as its decoded chunks at most, as a
+    rule.
     """
-    rest = (layout.count - count) * handle.layout.chunk_nbytes
-    return count >= _MOSTLY * layout.count and (rest <= handle.store.cost.gap or count == layout.count)
+    inside = handle.layout.chunks_in_array(coordinates)
+    rest = (inside - count) * max(handle.layout.chunk_nbytes, handle.usual_nbytes or 0)
+    return count >= _MOSTLY * inside and (rest <= handle.store.cost.gap or count >= inside)
 
 
 def _none(part: ObjectPart) -> FoundChunks:

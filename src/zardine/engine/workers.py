@@ -116,10 +116,13 @@ def most_between(*stores: Store, threads: int | None = None) -> int:
     return min(most_requests(store, threads) for store in far) if far else 1
 
 
-def in_background(work: Callable[[T], R], item: T) -> Callable[[], R]:
-    """Start ``work(item)`` in another thread, if one is free; call what this gives to wait for the result."""
+def in_background(work: Callable[[T], R], item: T, threads: int | None = None) -> Callable[[], R]:
+    """Start ``work(item)`` in another thread, if one is free; call what this gives to wait for the result.
+
+    ``threads``: how many there are; without, one more than the settings say.
+    """
     try:
-        future = _pool.executor(thread_count() + 1).submit(work, item)
+        future = _pool.executor(thread_count() + 1 if threads is None else threads).submit(work, item)
     except RuntimeError:  # see above
         return lambda: work(item)
     return lambda: work(item) if future.cancel() else future.result()

@@ -16,6 +16,7 @@ from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, one_of, plain_array, plain_ids
 from zardine.vectors.content.columns import checked_mapping
 from zardine.vectors.content.parts import LinksInParts, Vertices
+from zardine.vectors.reading.ahead import expected_of
 from zardine.vectors.reading.answer import check_geometry, ids_of_rows, links_between_rows, run_query, values_of
 from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
@@ -118,7 +119,8 @@ def read_mesh(
         attributes=attributes,
     ).checked()
     of_faces = checked_names(face_attributes, "face_attributes")
-    return read_steadily(path, level, lambda opened: _mesh(opened, query, of_faces))
+    expected = expected_of(query, links=True, of_links=of_faces)
+    return read_steadily(path, level, lambda opened: _mesh(opened, query, of_faces), expected)
 
 
 def _mesh(level: Level, query: Query, of_faces: Names) -> Mesh:

@@ -27,6 +27,7 @@ from zardine.vectors.content.parts import Vertices, loaded
 from zardine.vectors.content.point_content import by_object
 from zardine.vectors.format.grids import distinct_chunks_of
 from zardine.vectors.format.ragged import rows_at
+from zardine.vectors.reading.ahead import expected_of
 from zardine.vectors.reading.answer import crs_of, ids_of_rows, run_query, values_of
 from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading_objects import known_ids
@@ -216,7 +217,7 @@ def read_points(
         where=where,
         attributes=attributes,
     ).checked()
-    return read_steadily(path, level, lambda opened: _points(opened, query))
+    return read_steadily(path, level, lambda opened: _points(opened, query), expected_of(query))
 
 
 def _points(level: Level, query: Query) -> Points:

@@ -24,6 +24,7 @@ from zardine.vectors.content.grouping import gains_of
 from zardine.vectors.content.parts import Vertices, loaded
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
 from zardine.vectors.format.ragged import ranges, rows_at, starts_of
+from zardine.vectors.reading.ahead import expected_of
 from zardine.vectors.reading.answer import check_geometry, crs_of, find_objects, resolve, values_of
 from zardine.vectors.reading.loading_objects import known_ids, load_object_tables
 from zardine.vectors.reading.manifests import Manifests
@@ -187,7 +188,8 @@ def read_polylines(
         attributes=attributes,
     ).checked()
     of_objects = checked_names(object_attributes, "object_attributes")
-    return read_steadily(path, level, lambda opened: _polylines(opened, query, of_objects))
+    expected = expected_of(query, objects=True, of_objects=of_objects)
+    return read_steadily(path, level, lambda opened: _polylines(opened, query, of_objects), expected)
 
 
 def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:

@@ -21,6 +21,7 @@ from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.grouping import gains_of
 from zardine.vectors.content.parts import ABOVE, Vertices, loaded
 from zardine.vectors.content.run_content import parents_of, skeleton_content
+from zardine.vectors.reading.ahead import expected_of
 from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, run_query, values_of
 from zardine.vectors.reading.loading_links import load_links
 from zardine.vectors.reading.query import ALL, Names, Query, Where
@@ -140,7 +141,8 @@ def read_skeleton(
         where=where,
         attributes=attributes,
     ).checked()
-    return read_steadily(path, level, lambda opened: _in_space(opened, query, world))
+    expected = expected_of(query, objects=True, links=True)
+    return read_steadily(path, level, lambda opened: _in_space(opened, query, world), expected)
 
 
 def _in_space(level: Level, query: Query, world: bool) -> Skeleton:

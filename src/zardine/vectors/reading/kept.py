@@ -72,13 +72,15 @@ class KeptLevel(Level):
     def node(self, relative: str, seen: Seen | None = None) -> NodeMetadata | None:
         """See :meth:`Level.node`; lists of chunks are kept as numbers, and equal ones once."""
         if relative not in self.nodes:
-            if self.versions is not None:
-                store, key = self.owner.store, document_key(child(self.path, relative))
-                version = store.version(key)
-                if version is not None or store.has_cheap_looks:  # what is new changes the document of the level, too
-                    self.versions.setdefault(key, version)
+            store, key = self.owner.store, document_key(child(self.path, relative))
+            looks = self.versions is not None and store.has_cheap_looks
+            version = store.version(key) if looks else None
             seen = Seen() if seen is None else seen
             found = Level.node(self, relative, seen)
+            if self.versions is not None:
+                version = version if looks else seen.version
+                if version is not None or looks:  # what is new changes the document of the level, too
+                    self.versions.setdefault(key, version)
             kept = found if self.to_change else self._with_numbers(found)
             if self.versions is not None:
                 self.sizes[relative] = _size_of(seen.document, found, kept)
@@ -207,21 +209,25 @@ class KeptDocuments:
         """Bytes in memory, about."""
         return sum(level.nbytes for level in list(self._levels.values()))
 
-    def keep(self, number: int, level: Level, before: dict[str, Version | None]) -> Level:
-        """Keep a level that was opened just now; ``before`` are versions of documents from before that.
+    def to_keep(self, level: Level, before: dict[str, Version | None]) -> Level:
+        """Return a level that was opened just now as one that can be kept; ``before`` are versions from before that.
 
-        Not one whose change is not carried out, or that cannot be told from the one that will be there then.
+        As it is where its change is not carried out, or it cannot be told from the one that will be there then.
         """
+        if level.version is None or not level.is_settled:
+            return level
+        return replace(KeptLevel.of(level), versions=before)
+
+    def keep(self, number: int, level: Level, store: Store) -> None:
+        """Keep a level, if it can be kept (:meth:`to_keep`), to be read from ``store``."""
         self.kind = kind_of(level.owner.root)
         kinds = level.owner.root.geometry_types
         if any(each.owner.root.geometry_types != kinds for each in list(self._levels.values())):
             self._levels.clear()  # another store has taken the place
         self._levels.pop(number, None)
-        if level.version is None or not level.is_settled:
-            return level
-        kept = replace(KeptLevel.of(level), versions=before)
-        self._levels[int(number)] = kept
-        return kept
+        if isinstance(level, KeptLevel) and level.versions is not None:
+            same = level.owner.store is store
+            self._levels[int(number)] = level if same else replace(level, owner=replace(level.owner, store=store))
 
 
 class KeptPlace(StorePath):

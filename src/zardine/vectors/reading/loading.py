@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import CorruptionError, DataError, SelectionError, UnsupportedError
+from zardine.engine.freshness import is_far
+from zardine.errors import CorruptionError, DataError, SelectionError, UnsupportedError, ZardineError
 from zardine.vectors.content.columns import Column, native
 from zardine.vectors.content.content import Content, Fragments
 from zardine.vectors.format.fragment_index import FragmentIndex, decode_index, decode_ranges
@@ -39,6 +40,8 @@ from zardine.vectors.storing.store import Level
 
 Check: TypeAlias = Callable[[CellArray], None]
 
+_BYTES_OF_A_FRAGMENT = 8
+"""For each row, at most as a rule: where fragments have two rows and more."""
 _WIDEST = 2**16
 """Bytes of a value: of text of a fixed length."""
 
@@ -75,6 +78,9 @@ def load_cells(
     paths = *of_rows.values(), *of_parts.values()
     ahead = _ahead(level, vertices, None if says_nothing else index, paths, wanted)
     keys, cells = _read_present(vertices, wanted, ahead.get("vertices"))
+    if len(keys) < len(wanted):
+        present = find_rows(keys, wanted) >= 0
+        ahead = {name: (array, read.take(present)) for name, (array, read) in ahead.items() if name != "vertices"}
     dtype = dtype_of(vertices, "float32")
     width = level.owner.root.ndim
     if chunks is not None:
@@ -135,13 +141,45 @@ def _ahead(
     level: Level, vertices: CellArray, index: CellArray | None, paths: Sequence[str], keys: Ints
 ) -> dict[str, tuple[CellArray, Cells]]:
     """The cells of vertices, fragment index and attributes, read together; nothing where each is read by itself."""
-    if not level.owner.store.gives_files or vertices.attributes.get("encoding", "raw") != "raw":
+    store = level.owner.store
+    if vertices.attributes.get("encoding", "raw") != "raw":
         return {}
-    found = {path: level.cells(path) for path in paths}
-    arrays = {"vertices": vertices, **({} if index is None else {"vertex_fragments": index})}
-    arrays |= {path: array for path, array in found.items() if array is not None}
-    cells = read_alike(list(arrays.values()), keys)
-    return {} if cells is None else dict(zip(arrays, zip(arrays.values(), cells, strict=True), strict=True))
+    opened = {"vertices": vertices, **({} if index is None else {"vertex_fragments": index})}
+    if store.gives_files:
+        found = {path: level.cells(path) for path in paths}
+        arrays = opened | {path: array for path, array in found.items() if array is not None}
+        cells = read_alike(list(arrays.values()), keys)
+        return {} if cells is None else dict(zip(arrays, zip(arrays.values(), cells, strict=True), strict=True))
+    if not is_far(store):
+        return {}
+    names = [*opened, *paths]
+
+    rows = _usual_rows(level, vertices)
+
+    def read(name: str) -> tuple[CellArray, Cells] | None:
+        array = opened.get(name) or level.cells(name)
+        if array is None:
+            return None
+        nbytes = _BYTES_OF_A_FRAGMENT
+        if name != "vertex_fragments":
+            shape = (level.owner.root.ndim,) if array is vertices else row_shape_of(array)
+            nbytes = dtype_of(array, "float32", text=True).itemsize * prod(shape)
+        sized = array if rows is None else array.expecting(rows * nbytes)
+        return array, sized.read_together(keys)
+
+    together = {}
+    for name, result in zip(names, begun(store, [partial(read, name) for name in names]), strict=True):
+        try:
+            together[name] = result()
+        except ZardineError:
+            continue  # who wants it reads it by itself, in its turn, and says what is wrong
+    return {name: each for name, each in together.items() if each is not None}
+
+
+def _usual_rows(level: Level, vertices: CellArray) -> float | None:
+    """How many rows the cells have on average; ``None`` where it is not known which there are."""
+    listed = vertices.listed()
+    return level.document.vertex_count / len(listed) if listed is not None and len(listed) else None
 
 
 def _read_present(vertices: CellArray, keys: Ints, ahead: tuple[CellArray, Cells] | None = None) -> tuple[Ints, Cells]:

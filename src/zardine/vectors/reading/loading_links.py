@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from zardine.buffers import Ints
+from zardine.engine.freshness import is_far
 from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.vectors.content.columns import Column, column_of
 from zardine.vectors.content.content import Content, Links
@@ -18,6 +20,7 @@ from zardine.vectors.format.ragged import find_rows, row_numbers, unique_rows
 from zardine.vectors.reading.loading import dtype_of, read_column
 from zardine.vectors.reading.presence import lost_cell, present_chunks
 from zardine.vectors.reading.query import ALL, Names
+from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.store import Level
 
@@ -119,8 +122,8 @@ def _parts(
         names = level.names("link_attributes")
     else:
         names = [attributes] if isinstance(attributes, str) else list(attributes or ())
-    parts = []
-    for segment in level.names(f"links/{signed(delta)}"):
+
+    def part_of(segment: str) -> _Part:
         place = f"links/{signed(delta)}/{segment}"
         array = level.cells(place)
         if array is None:
@@ -128,8 +131,10 @@ def _parts(
         offsets = parse_segment(segment, level.rank)
         if len(offsets) != width - 1:
             raise CorruptionError(f"the name of {segment!r} is none for links of {width}", array=array.array.path)
-        parts.append(_part(level, content.keys, array, (delta, segment), offsets, names, about, ratios))
-    return parts
+        return _part(level, content.keys, array, (delta, segment), offsets, names, about, ratios)
+
+    segments = [partial(part_of, segment) for segment in level.names(f"links/{signed(delta)}")]
+    return [part() for part in begun(level.owner.store, segments)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,14 +156,17 @@ def links_near(level: Level, chunks: Ints) -> NearLinks:
     """All links of the cells in which one may have an end in ``chunks``, in every array of level difference 0."""
     about = level.attributes("links/0") or {}
     width, names = width_of(about, level, 0), level.names("link_attributes")
-    parts = []
-    for segment in level.names("links/0"):
+
+    def part_of(segment: str) -> _Part:
         array, offsets = level.cells(f"links/0/{segment}"), parse_segment(segment, level.rank)
         if array is None or len(offsets) != width - 1:
             raise CorruptionError("there is no array of these links", array=child(level.path, f"links/0/{segment}"))
         near = unique_rows(np.concatenate([chunks, *(chunks - np.asarray(offset) for offset in offsets)]))[0]
         own = [name for name in names if level.node(f"link_attributes/{name}/0") is not None]
-        parts.append(_part(level, near, array, (0, segment), offsets, own, about, None))
+        return _part(level, near, array, (0, segment), offsets, own, about, None)
+
+    segments = [partial(part_of, segment) for segment in level.names("links/0")]
+    parts = [part() for part in begun(level.owner.store, segments)]
     none = np.zeros((0, width, level.rank), np.int64)
     return NearLinks(
         np.concatenate([none, *(part.cells for part in parts)]),
@@ -184,7 +192,7 @@ def _part(
     has_order = _has_order(array, delta, offsets, about)
     present = present_chunks(array, None)
     keys = present[find_rows(chunks, present) >= 0]
-    tables = _tables(array, keys, width + has_order, plain=_is_plain(delta, offsets))
+    tables = _tables(_sized(level, array, about, width), keys, width + has_order, plain=_is_plain(delta, offsets))
     counts = np.array([len(each) for each in tables], np.int64)
     stored = np.concatenate([np.zeros((0, width + has_order), np.int64), *tables])
     try:
@@ -207,6 +215,14 @@ def _part(
             continue
         columns[each] = read_column(column, keys, counts, counts)
     return _Part(cells, rows, columns, len(keys) == len(present), source)
+
+
+def _sized(level: Level, array: CellArray, about: Mapping[str, Any], width: int) -> CellArray:
+    """The array, with what its cells take at most as a rule: as if all links of the family were in it."""
+    listed, count = array.listed(), about.get("num_physical_records", about.get("num_links"))
+    if not is_far(level.owner.store) or listed is None or not len(listed) or type(count) is not int or count < 0:
+        return array
+    return array.expecting(min(count, 2**40) * (width + 1) * 8 / len(listed))
 
 
 def rows_of_links(level: Level, delta: int, segment: str) -> tuple[Ints, Ints]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -23,16 +24,21 @@ from zardine.hierarchy.place import find_place
 from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.reading.ahead import NOTHING, AheadStore, Expected, reading_ahead, still_holds
 from zardine.vectors.reading.kept import KeptLevel, KeptPlace
 from zardine.vectors.reading.kept_levels import kept_place, note_size
+from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore
 
 T = TypeVar("T")
 
 
-def open_level(path: StoreLike, number: int) -> Level:
+def open_level(path: StoreLike, number: int, expected: Expected = NOTHING) -> Level:
     """A level of the store at ``path``, to be read.
+
+    What is ``expected`` to be asked for is asked for at once, where the store is far away: what is read of the level
+    counts only if :func:`~zardine.vectors.reading.ahead.still_holds` says so of its store.
 
     Raises :class:`~zardine.errors.SelectionError` where there is none of that number, or one that is not finished.
     Warns of one that is older than level 0.
@@ -40,6 +46,7 @@ def open_level(path: StoreLike, number: int) -> Level:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
         raise SelectionError(f"a level is a number from 0 on, not {number!r}")
     store, inner = find_place(path)
+    store = reading_ahead(store, inner, int(number), expected)
     place = child(inner, str(number))
     before = store.read(document_key(place))  # first: who puts another store here changes this again when all is there
     owner = VectorStore.open(StorePath(store, inner))
@@ -55,12 +62,18 @@ def open_level(path: StoreLike, number: int) -> Level:
     return level
 
 
-def _opened(path: StoreLike, number: int) -> Level:
-    """:func:`open_level`; the level is kept where ``path`` keeps documents."""
+def _opened(path: StoreLike, number: int, expected: Expected = NOTHING) -> Level:
+    """:func:`open_level`; the level is kept where ``path`` keeps documents.
+
+    One of which something was read ahead is not, until it is seen that this holds.
+    """
     if not isinstance(path, KeptPlace):
-        return open_level(path, number)
+        return open_level(path, number, expected)
     before = path.versions()
-    return path.documents.keep(number, open_level(path, number), before)
+    level = path.documents.to_keep(open_level(path, number, expected), before)
+    if not isinstance(level.owner.store, AheadStore):
+        path.documents.keep(number, level, path.store)
+    return level
 
 
 def open_to_go_through(path: StoreLike, number: int) -> KeptLevel:
@@ -69,8 +82,10 @@ def open_to_go_through(path: StoreLike, number: int) -> KeptLevel:
     return kept if kept is not None and kept.is_as_kept() else KeptLevel.of(_opened(path, number))
 
 
-def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T:
+def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T], expected: Expected = NOTHING) -> T:
     """What ``read`` makes of a level; anew, a few times, where that was changed before it was done; then others wait.
+
+    ``expected``: what it will ask for, as a rule.
 
     Raises :class:`~zardine.errors.StoreError` where that happens again and again, and what :func:`open_level` and
     ``read`` raise.
@@ -80,21 +95,27 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
         path = place
     kept = place.documents.get(number, place.store) if isinstance(place, KeptPlace) else None
     was_kept, before = kept is not None, 0 if kept is None else kept.nbytes
-    level = _opened(place, number) if kept is None else kept
+    level = _opened(place, number, expected) if kept is None else kept
     for attempt in attempts(CHANGES):
         if attempt.number > 1:  # after the wait, in which others change what was opened before
             level, was_kept = _opened(path, number), False
         try:
             found = read(level)
-            good = level.is_as_kept() if was_kept and isinstance(level, KeptLevel) else level.is_current()
+            if was_kept and isinstance(level, KeptLevel):
+                good = level.is_as_kept()
+            else:
+                good = _is_current(level)
             if good and NEXT not in level.document.attributes:
+                if isinstance(place, KeptPlace) and isinstance(level.owner.store, AheadStore):
+                    place.documents.keep(number, level, place.store)
                 if isinstance(level, KeptLevel) and level.nbytes != before:
                     note_size(path)
                 return found
         except ArrayChangedError:
             pass
         except ZardineError:
-            if not was_kept and level.is_unchanged() and NEXT not in level.document.attributes:
+            unchanged = not was_kept and level.is_unchanged() and NEXT not in level.document.attributes
+            if unchanged and still_holds(level.owner.store, document_key(level.path)):
                 raise
     level = _opened(path, number)
     with suppress(ReadOnlyError, OSError):
@@ -106,3 +127,10 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
         reason = "another store was to take the place of this one, which did not end: repair does that"
         raise CorruptionError(reason, array=level.path)
     raise StoreError(f"level {number} of {level.owner.name} changes again and again while it is read: try later")
+
+
+def _is_current(level: Level) -> bool:
+    """Whether what was read of a level is what it holds, and what was read ahead is what is stored."""
+    store = level.owner.store
+    current, holds = begun(store, (level.is_current, partial(still_holds, store, document_key(level.path))))
+    return bool(current() and holds())

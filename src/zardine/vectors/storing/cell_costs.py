@@ -82,7 +82,7 @@ def _in_shard(array: Array, where: list[int], cells: Ints) -> tuple[Ints, int, i
     rows = np.ravel_multi_index(tuple((cells % np.asarray(shape)).T), shape)
     there = found.index.stored()[rows]
     sizes = np.where(there, found.index.lengths[rows], 0)
-    if whole_is_cheaper(handle, len(cells), layout):
+    if whole_is_cheaper(handle, where, len(cells)):
         return sizes, 1, 1, found.size
     joined = join_ranges(found.index.offsets[rows[there]], sizes[there], handle.store.cost.gap)
     parts = [size for _, size in joined.fetched if size is not None]

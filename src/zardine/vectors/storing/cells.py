@@ -13,6 +13,7 @@ from zardine.buffers import Ints
 from zardine.cache import Cache
 from zardine.engine.freshness import leave_to_owner
 from zardine.errors import ContainsGroupError, CorruptionError, DataError, UnsupportedError
+from zardine.frozen import with_fields
 from zardine.hierarchy.find import describe, find_node
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
@@ -26,6 +27,8 @@ from zardine.vectors.storing.cells_together import Cells, read_cells_together, s
 
 _OF_A_KEY = 128
 """Bytes that one chunk of a list takes in a document, about: a list of integers."""
+_MORE, _OF_A_CELL = 1.25, 16
+"""How much longer than on average the cells of a shard are taken to be, and bytes that each takes beside its rows."""
 _parsed: Cache[int, tuple[Any, int, Ints | None]] = Cache(256 * 2**20)
 """Lists of chunks seen lately, by the identity of what a document says, which does not change: it is held here."""
 
@@ -56,6 +59,11 @@ class CellArray:
         share_indexes(array)
         leave_to_owner(array._handle)
         return cls(array, origin_of(metadata.attributes, len(metadata.shape), path))
+
+    def expecting(self, nbytes: float) -> CellArray:
+        """Return the same array, whose cells take so many bytes on average: that tells what to read unasked."""
+        handle = with_fields(self.array._handle, usual_nbytes=int(_MORE * nbytes) + _OF_A_CELL)
+        return with_fields(self, array=self.array._with_handle(handle))
 
     @property
     def attributes(self) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from math import prod
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.cache import Cache
@@ -58,6 +59,12 @@ class Cells:
         """Return a byte string for each cell."""
         data, edges = memoryview(self.data), starts_of(self.lengths).tolist()
         return [bytes(data[a:b]) for a, b in pairwise(edges)]
+
+    def take(self, some: npt.NDArray[np.bool_]) -> Cells:
+        """Return those of ``some``, a truth value for each."""
+        data, edges = memoryview(self.data), starts_of(self.lengths)
+        parts = [data[a:b] for a, b in zip(edges[:-1][some].tolist(), edges[1:][some].tolist(), strict=True)]
+        return Cells(bytearray().join(parts), self.lengths[some])
 
     def filled(self) -> Cells:
         """Return those that are stored."""
