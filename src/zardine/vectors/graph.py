@@ -18,6 +18,7 @@ from zardine.vectors.content.columns import checked_mapping
 from zardine.vectors.content.parts import LinksInParts, Vertices
 from zardine.vectors.reading.ahead import expected_of
 from zardine.vectors.reading.answer import check_geometry, ids_of_rows, links_between_rows, run_query, values_of
+from zardine.vectors.reading.loading_links import expect_links
 from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Graph
@@ -125,12 +126,13 @@ def read_graph(
         attributes=attributes,
     ).checked()
     of_edges = checked_names(edge_attributes, "edge_attributes")
-    expected = expected_of(query, links=True, of_links=of_edges)
+    expected = expected_of(query, objects=True, links=True, of_links=of_edges)
     return read_steadily(path, level, lambda opened: _graph(opened, query, of_edges), expected)
 
 
 def _graph(level: Level, query: Query, of_edges: Names) -> Graph:
     check_geometry(level, "graph", "skeleton", "point_cloud")
+    expect_links(level, attributes=of_edges)
     found = run_query(level, query, fragments=True)
     if level.owner.root.geometry_types[:1] == ("skeleton",):
         skeleton = skeleton_of(found, query.attributes)

@@ -18,6 +18,7 @@ from zardine.vectors.content.columns import checked_mapping
 from zardine.vectors.content.parts import LinksInParts, Vertices
 from zardine.vectors.reading.ahead import expected_of
 from zardine.vectors.reading.answer import check_geometry, ids_of_rows, links_between_rows, run_query, values_of
+from zardine.vectors.reading.loading_links import expect_links
 from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Mesh
@@ -119,12 +120,13 @@ def read_mesh(
         attributes=attributes,
     ).checked()
     of_faces = checked_names(face_attributes, "face_attributes")
-    expected = expected_of(query, links=True, of_links=of_faces)
+    expected = expected_of(query, objects=True, links=True, of_links=of_faces)
     return read_steadily(path, level, lambda opened: _mesh(opened, query, of_faces), expected)
 
 
 def _mesh(level: Level, query: Query, of_faces: Names) -> Mesh:
     check_geometry(level, "mesh")
+    expect_links(level, attributes=of_faces)
     found = run_query(level, query, fragments=True)
     links, columns = links_between_rows(found, 3, of_faces)
     values = values_of(found.content.vertex_attributes, found.rows, query.attributes)

@@ -26,7 +26,7 @@ from zardine.vectors.content.run_content import joined_columns, joined_lines, po
 from zardine.vectors.format.ragged import ranges, rows_at, starts_of
 from zardine.vectors.reading.ahead import expected_of
 from zardine.vectors.reading.answer import check_geometry, crs_of, find_objects, resolve, values_of
-from zardine.vectors.reading.loading_objects import known_ids, load_object_tables
+from zardine.vectors.reading.loading_objects import expect_tables, known_ids, load_object_tables
 from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
@@ -194,11 +194,13 @@ def read_polylines(
 
 def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
     check_geometry(level, "line", "polyline", "streamline")
+    expect_tables(level, of_objects)
     asked = resolve(level, query)
+    level = asked.level
     whole = read_whole(asked)
     if whole is not None:
         columns = {name: column.decoded() for name, column in whole.vertex_attributes.items()}
-        return _made(asked.level, whole.manifests, (whole.positions, whole.starts), columns, of_objects)
+        return _made(level, whole.manifests, (whole.positions, whole.starts), columns, of_objects)
     found = find_objects(asked)
     if found is None:
         raise SelectionError(f"{level.owner.name} has no lines: level {query.level} has no object index")

@@ -23,7 +23,7 @@ from zardine.vectors.content.parts import ABOVE, Vertices, loaded
 from zardine.vectors.content.run_content import parents_of, skeleton_content
 from zardine.vectors.reading.ahead import expected_of
 from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, run_query, values_of
-from zardine.vectors.reading.loading_links import load_links
+from zardine.vectors.reading.loading_links import expect_links, load_links
 from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Skeleton
@@ -147,6 +147,7 @@ def read_skeleton(
 
 def _in_space(level: Level, query: Query, world: bool) -> Skeleton:
     check_geometry(level, "skeleton")
+    expect_links(level)
     skeleton = skeleton_of(run_query(level, query, fragments=True), query.attributes)
     offset = level.owner.root.block.get("coordinate_offset")
     if not world or offset is None:

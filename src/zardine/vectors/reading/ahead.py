@@ -25,6 +25,7 @@ from zardine.stores.base import WHOLE, ByteRange, Reading, Store
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.store import Level
 
 _TABLES: Final = ("object_index/manifests", "object_index/object_ids")
 _MOST: Final = 2**22
@@ -81,6 +82,8 @@ class _Asked:
     """Something that was asked for; the first who wants it gets it."""
 
     get: Callable[[], Any]
+    may_be_older: bool = True
+    """Whether it was asked for before anything was known of the level."""
     taken: bool = False
     found: Any = None
     lock: Lock = field(default_factory=Lock)
@@ -109,23 +112,31 @@ class AheadStore(WrapperStore):
         ``folders`` are prefixes below which there are few values as a rule, all of which one listing tells of.
         """
         self._folders = folders
+        self._ask(keys, prefixes, values, may_be_older=True)
+
+    def ask_on(self, keys: Iterable[str], values: Iterable[str] = ()) -> None:
+        """Ask for more, now that the document of the level is here: it is no older than that."""
+        self._ask(keys, (), values, may_be_older=False)
+
+    def _ask(self, keys: Iterable[str], prefixes: Iterable[str], values: Iterable[str], *, may_be_older: bool) -> None:
         store, most = self._store, limit_of(DOCUMENT)
         threads = most_requests(store)
         calls: dict[str, Callable[[str], Any]] = {}
         calls |= dict.fromkeys(keys, lambda key: store.read_up_to(key, most))
         calls |= dict.fromkeys(values, lambda key: store.read_up_to(key, _MOST))
         calls |= dict.fromkeys(prefixes, store.list_dir)
-        if threads > 1:
-            self._asked = {name: _Asked(in_background(call, name, threads)) for name, call in calls.items()}
-        else:  # one at a time
-            self._asked = {name: _Asked(_made(call, name)) for name, call in reversed(calls.items())}
+        for name, call in calls.items() if threads > 1 else reversed(calls.items()):
+            if name not in self._asked:
+                get = in_background(call, name, threads) if threads > 1 else _made(call, name)
+                self._asked[name] = _Asked(get, may_be_older)
 
     def holds(self, *others: str) -> bool:
         """Whether all that was given out of what was asked for ahead is what is stored now. One round of requests.
 
         ``others`` are keys that are looked at elsewhere.
         """
-        given = {name: each.found for name, each in self._asked.items() if each.taken and name not in others}
+        asked = {name: each for name, each in self._asked.items() if each.taken and each.may_be_older}
+        given = {name: each.found for name, each in asked.items() if name not in others}
         looks: list[Callable[[], bool]] = []
         for folder in self._folders:
             below = {name: found for name, found in given.items() if name.startswith(folder) and name != folder}
@@ -225,11 +236,21 @@ def reading_ahead(store: Store, path: str, number: int, expected: Expected) -> S
         return store
     ahead, level = AheadStore(store), child(path, str(number))
     below = [child(path, str(each)) for each in range(number + 1)]
-    documents = [document_key(each) for each in (*reversed(below), path, *(child(level, name) for name in expected.documents))]
+    documents = [
+        document_key(each) for each in (*reversed(below), path, *(child(level, name) for name in expected.documents))
+    ]
     names = [f"{child(level, name)}/" for name in expected.names]
     values = [child(level, name) for name in expected.values]
     ahead.ask(documents, names, values, [f"{child(level, 'object_index')}/"])
     return ahead
+
+
+def ask_on(level: Level, documents: Iterable[str], values: Iterable[str] = ()) -> None:
+    """Ask for what will be wanted of nodes below a level that is read ahead, now that their names are known."""
+    store = level.owner.store
+    if isinstance(store, AheadStore):
+        keys = [document_key(child(level.path, name)) for name in documents]
+        store.ask_on(keys, [child(level.path, name) for name in values])
 
 
 def still_holds(store: Store, *others: str) -> bool:
@@ -237,4 +258,4 @@ def still_holds(store: Store, *others: str) -> bool:
     return not isinstance(store, AheadStore) or store.holds(*others)
 
 
-__all__ = ["NOTHING", "AheadStore", "Expected", "expected_of", "reading_ahead", "still_holds"]
+__all__ = ["NOTHING", "AheadStore", "Expected", "ask_on", "expected_of", "reading_ahead", "still_holds"]

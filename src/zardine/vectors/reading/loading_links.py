@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,12 +17,17 @@ from zardine.vectors.content.content import Content, Links
 from zardine.vectors.content.link_placement import anchors_for, restore_order
 from zardine.vectors.format.links import decode_links, parse_delta, parse_segment, signed
 from zardine.vectors.format.ragged import find_rows, row_numbers, unique_rows
-from zardine.vectors.reading.loading import dtype_of, read_column
+from zardine.vectors.reading.ahead import ask_on
+from zardine.vectors.reading.loading import column_of_cells, dtype_of
 from zardine.vectors.reading.presence import lost_cell, present_chunks
 from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.cells_together import Cells
 from zardine.vectors.storing.store import Level
+
+_OF_A_VALUE: Final = 8
+"""Bytes of a number in a cell, at most as a rule."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +77,14 @@ def load_links(
     return Links(joined, columns, directed)
 
 
+def expect_links(level: Level, delta: int = 0, *, attributes: Names = None) -> None:
+    """Ask for the documents that :func:`load_links` will want, where the level is read ahead."""
+    if is_far(level.owner.store) and level.attributes(f"links/{signed(delta)}") is not None:
+        segments, names = level.names(f"links/{signed(delta)}"), _attribute_names(level, attributes)
+        paths = [f"links/{signed(delta)}/{each}" for each in segments]
+        ask_on(level, [*paths, *(f"link_attributes/{name}/{path[6:]}" for name in names for path in paths)])
+
+
 def stored_links(level: Level, content: Content, delta: int) -> int:
     """How many links of a family are stored, copies included, whatever it says."""
     about = level.attributes(f"links/{signed(delta)}") or {}
@@ -118,10 +131,7 @@ def _parts(
     attributes: Names,
     ratios: tuple[Ints, Ints] | None = None,
 ) -> list[_Part]:
-    if attributes == ALL:
-        names = level.names("link_attributes")
-    else:
-        names = [attributes] if isinstance(attributes, str) else list(attributes or ())
+    names = _attribute_names(level, attributes)
 
     def part_of(segment: str) -> _Part:
         place = f"links/{signed(delta)}/{segment}"
@@ -135,6 +145,12 @@ def _parts(
 
     segments = [partial(part_of, segment) for segment in level.names(f"links/{signed(delta)}")]
     return [part() for part in begun(level.owner.store, segments)]
+
+
+def _attribute_names(level: Level, attributes: Names) -> list[str]:
+    if attributes == ALL:
+        return level.names("link_attributes")
+    return [attributes] if isinstance(attributes, str) else list(attributes or ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,7 +208,11 @@ def _part(
     has_order = _has_order(array, delta, offsets, about)
     present = present_chunks(array, None)
     keys = present[find_rows(chunks, present) >= 0]
-    tables = _tables(_sized(level, array, about, width), keys, width + has_order, plain=_is_plain(delta, offsets))
+    store, suffix = level.owner.store, f"{signed(delta)}/{segment}"
+    read = partial(_sized(level, array, about, (width + 1) * _OF_A_VALUE).read, keys)
+    others = [partial(_column, level, f"{each}/{suffix}", keys, about) for each in names]
+    of_tables, *of_columns = begun(store, [read, *others])
+    tables = _tables(array, keys, of_tables(), width + has_order, plain=_is_plain(delta, offsets))
     counts = np.array([len(each) for each in tables], np.int64)
     stored = np.concatenate([np.zeros((0, width + has_order), np.int64), *tables])
     try:
@@ -208,21 +228,27 @@ def _part(
     rows = np.take_along_axis(stored[:, has_order:], order, axis=1)
     cells = np.take_along_axis(cells, order[:, :, None], axis=1)
     columns = {}
-    for each in names:
-        column = level.cells(f"link_attributes/{each}/{signed(delta)}/{segment}")
+    for each, of_column in zip(names, of_columns, strict=True):
+        column = of_column()
         if column is None:
             _check_absent(level, each, delta, segment, len(keys))
             continue
-        columns[each] = read_column(column, keys, counts, counts)
+        columns[each] = column_of_cells(column[0], column[1], keys, counts, counts)
     return _Part(cells, rows, columns, len(keys) == len(present), source)
 
 
-def _sized(level: Level, array: CellArray, about: Mapping[str, Any], width: int) -> CellArray:
-    """The array, with what its cells take at most as a rule: as if all links of the family were in it."""
+def _sized(level: Level, array: CellArray, about: Mapping[str, Any], nbytes: int) -> CellArray:
+    """The array, with what its cells take at most as a rule: as if all links were in it, of so many bytes each."""
     listed, count = array.listed(), about.get("num_physical_records", about.get("num_links"))
     if not is_far(level.owner.store) or listed is None or not len(listed) or type(count) is not int or count < 0:
         return array
-    return array.expecting(min(count, 2**40) * (width + 1) * 8 / len(listed))
+    return array.expecting(min(count, 2**40) * nbytes / len(listed))
+
+
+def _column(level: Level, relative: str, keys: Ints, about: Mapping[str, Any]) -> tuple[CellArray, Cells] | None:
+    """The array of an attribute of links, and its cells; ``None`` where there is none."""
+    array = level.cells(f"link_attributes/{relative}")
+    return None if array is None else (array, _sized(level, array, about, _OF_A_VALUE).read_together(keys))
 
 
 def rows_of_links(level: Level, delta: int, segment: str) -> tuple[Ints, Ints]:
@@ -233,7 +259,7 @@ def rows_of_links(level: Level, delta: int, segment: str) -> tuple[Ints, Ints]:
         return np.zeros((0, level.rank), np.int64), np.zeros(0, np.int64)
     keys = present_chunks(array, None)
     width = len(offsets) + 1 + _has_order(array, delta, offsets, about)
-    tables = _tables(array, keys, width, plain=_is_plain(delta, offsets))
+    tables = _tables(array, keys, array.read(keys), width, plain=_is_plain(delta, offsets))
     return keys, np.array([len(each) for each in tables], np.int64)
 
 
@@ -249,13 +275,13 @@ def _has_order(array: CellArray, delta: int, offsets: tuple[tuple[int, ...], ...
     return bool(array.attributes.get("has_perm", usual))
 
 
-def _tables(array: CellArray, keys: Ints, width: int, *, plain: bool) -> list[Ints]:
+def _tables(array: CellArray, keys: Ints, blobs: list[bytes], width: int, *, plain: bool) -> list[Ints]:
     """The rows of numbers in each cell. Raises :class:`~zardine.errors.CorruptionError`."""
     dtype = dtype_of(array, "int64")
     if dtype.kind not in "iu":
         raise CorruptionError(f"dtype {dtype} is none that links can have", array=array.array.path)
     tables = []
-    for chunk, blob in zip(keys, array.read(keys), strict=True):
+    for chunk, blob in zip(keys, blobs, strict=True):
         if not blob:
             raise lost_cell(array, chunk)
         try:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.engine.freshness import is_far
 from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.nodes.array import Array
 from zardine.vectors.content.columns import Column, column_of
@@ -18,6 +19,7 @@ from zardine.vectors.content.content import Content, Groups, Objects
 from zardine.vectors.format.manifests import decode_manifests
 from zardine.vectors.format.ragged import find_rows
 from zardine.vectors.format.removed_objects import RemovedIds, parse_removed
+from zardine.vectors.reading.ahead import ask_on
 from zardine.vectors.reading.kept_manifests import kept_manifests
 from zardine.vectors.reading.manifests import Manifests, places_among
 from zardine.vectors.reading.presence import check_objects
@@ -234,10 +236,11 @@ def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> d
     """
     if wanted is None:
         return {}
-    names = level.names(family) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
+    names = _names_in(level, family, wanted)
+    tables = begun(level.owner.store, [partial(level.values, f"{family}/{name}") for name in names])
     columns = {}
-    for name in names:
-        found = level.values(f"{family}/{name}")
+    for name, table in zip(names, tables, strict=True):
+        found = table()
         if found is None:
             raise SelectionError(f"{level.owner.name} has no attribute {family}/{name} at level {level.document.level}")
         table, values = found
@@ -246,6 +249,17 @@ def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> d
             raise CorruptionError(reason, array=table.path)
         columns[name] = _table_column(name, values)
     return columns
+
+
+def expect_tables(level: Level, wanted: Names = ALL) -> None:
+    """Ask for what :func:`load_object_tables` will want, where the level is read ahead."""
+    if is_far(level.owner.store) and wanted is not None:
+        paths = [f"object_attributes/{name}" for name in _names_in(level, "object_attributes", wanted)]
+        ask_on(level, paths, [f"{path}/c/0" for path in paths])
+
+
+def _names_in(level: Level, family: str, wanted: Names) -> list[str]:
+    return level.names(family) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted or ())
 
 
 def load_object_tables(level: Level, manifests: Manifests, wanted: Names = ALL) -> dict[str, Column]:

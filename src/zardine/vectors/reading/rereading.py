@@ -59,7 +59,7 @@ def open_level(path: StoreLike, number: int, expected: Expected = NOTHING) -> Le
     if owner.is_older(int(number)):
         told = f"level {number} of {owner.name} is older than level 0, which was changed since"
         warnings.warn(f"{told}: build_pyramid makes it anew", ZarrUserWarning, stacklevel=2)
-    return level
+    return KeptLevel.of(level) if isinstance(store, AheadStore) else level  # what was asked for ahead is given once
 
 
 def _opened(path: StoreLike, number: int, expected: Expected = NOTHING) -> Level:
