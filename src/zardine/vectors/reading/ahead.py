@@ -92,7 +92,8 @@ class _Asked:
 class AheadStore(WrapperStore):
     """A store of which things have been asked for ahead; each is given once, to who asks for it first.
 
-    It serves one answer. All else, and whatever is asked for again, is passed on.
+    It serves one answer, at the end of which it is to :meth:`forget`. All else, and whatever is asked for again, is
+    passed on.
     """
 
     def __init__(self, store: Store) -> None:
@@ -129,6 +130,10 @@ class AheadStore(WrapperStore):
             if name not in self._asked:
                 get = in_background(call, name, threads) if threads > 1 else _made(call, name)
                 self._asked[name] = _Asked(get, may_be_older)
+
+    def forget(self) -> None:
+        """Give nothing more of what was asked for: it gets older."""
+        self._asked = {}
 
     def holds(self, *others: str) -> bool:
         """Whether all that was given out of what was asked for ahead is what is stored now. One round of requests.

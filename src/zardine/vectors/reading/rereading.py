@@ -106,8 +106,10 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T], expe
             else:
                 good = _is_current(level)
             if good and NEXT not in level.document.attributes:
-                if isinstance(place, KeptPlace) and isinstance(level.owner.store, AheadStore):
-                    place.documents.keep(number, level, place.store)
+                if isinstance(level.owner.store, AheadStore):
+                    level.owner.store.forget()
+                    if isinstance(place, KeptPlace):
+                        place.documents.keep(number, level, place.store)
                 if isinstance(level, KeptLevel) and level.nbytes != before:
                     note_size(path)
                 return found
