@@ -2,7 +2,7 @@
 
 It is to cost as little as it can of the processors that it shares with both sides: answers go through as they come, and
 nothing of them is looked at but the end of the head. ``tests/servers/fault_proxy.py`` does wrong in many ways, and
-takes three times as long.
+takes twice as long.
 """
 
 from __future__ import annotations

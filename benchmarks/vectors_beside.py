@@ -147,7 +147,11 @@ def far(kind: str, count: int, options: argparse.Namespace, server: Any) -> dict
             bucket = server.new_bucket()
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
                 for step in STEPS:
-                    if not PROGRAMS[name].takes(step, lines=kind == "lines"):
+                    wanted = not options.steps or step in (
+                        "write",
+                        *options.steps,
+                    )  # all else is done with what is there
+                    if not wanted or not PROGRAMS[name].takes(step, lines=kind == "lines"):
                         continue
                     about = [name, kind, str(count), folder, step, proxy.url, bucket]
                     measure([sys.executable, __file__, "--work", *about], columns[name], options.limit, proxy)
