@@ -82,16 +82,14 @@ class _Near(asyncio.Protocol):
             end = self.came.find(b"\r\n\r\n") + 4
             if end < 4:
                 return
-            head = bytes(self.came[:end])
-            if expected := _EXPECT.search(head):
+            if expected := _EXPECT.search(self.came, 0, end):
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 del self.came[slice(*expected.span())]
                 end -= len(expected[0])
-            length = _LENGTH.search(head)
-            if _CHUNKED.search(head):
-                end = self._end_of_chunks(end)
-                if not end:
-                    return
+            if _CHUNKED.search(self.came, 0, end):
+                self._join_chunks(end)
+                return
+            length = _LENGTH.search(self.came, 0, end)
             self.wanted = end + (int(length[1]) if length else 0)
         if len(self.came) >= self.wanted:
             request = bytes(self.came[: self.wanted])
@@ -99,14 +97,19 @@ class _Near(asyncio.Protocol):
             self.wanted = None
             self._wait(request)
 
-    def _end_of_chunks(self, begin: int) -> int:
-        """Where a body in chunks ends, or zero if more of it is to come."""
-        while (end := self.came.find(b"\r\n", begin)) >= 0:
-            size = int(bytes(self.came[begin:end]).split(b";")[0], 16)
-            begin = end + 2 + size + 2
-            if size == 0:
-                return begin if begin <= len(self.came) else 0
-        return 0
+    def _join_chunks(self, end: int) -> None:
+        """Send a body in chunks on as one with a length: versitygw takes the last chunk for the next request."""
+        begin, chunks = end, []
+        while (line := self.came.find(b"\r\n", begin)) >= 0:
+            size = int(self.came[begin:line].split(b";")[0], 16)
+            chunks.append(slice(line + 2, line + 2 + size))
+            begin = line + 2 + size + 2
+            if size == 0 and begin <= len(self.came):
+                body = b"".join(self.came[each] for each in chunks)
+                head = _CHUNKED.sub(b"\r\ncontent-length: %d" % len(body), self.came[:end])
+                del self.came[:begin]
+                self._wait(bytes(head) + body)
+                return
 
     def _wait(self, request: bytes) -> None:
         method, path, _ = request[: request.index(b"\r\n")].decode("latin-1").split(" ", 2)

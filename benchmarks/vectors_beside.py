@@ -170,17 +170,19 @@ def check(columns: dict[str, Found]) -> None:
         assert not exact or all(number is None or number >= max(exact) for number in counts.values()), (step, counts)
 
 
-def table(columns: dict[str, Found], title: str, kind: str, limit: float) -> str:
+def table(columns: dict[str, Found], title: str, kind: str, options: argparse.Namespace) -> str:
     """Times as Markdown: median (least to most), the best of the others over ours, and whether that is not behind."""
     rows = []
     for step, says in STEPS.items():
+        if options.steps and step not in options.steps:
+            continue
         cells, middles = [], {}
         for name, found in columns.items():
             told = [each for each in found.get(step, []) if "seconds" in each]
             seconds = [each["seconds"] for each in told]
             if not seconds:
                 takes = PROGRAMS[name].takes(step, lines=kind == "lines")
-                cells.append("failed" if step in found else f"none in {limit:g} s" if takes else "—")
+                cells.append("failed" if step in found else f"none in {options.limit:g} s" if takes else "—")
                 continue
             middles[name] = median(seconds)
             cell = spread(seconds)
@@ -240,7 +242,7 @@ def main() -> None:
         for kind, count in counts.items():
             columns = far(kind, count, options, server) if server else near(kind, count, options)
             title = f"{count:,} {NOUNS[kind]}"
-            print(f"\n{table(columns, title, kind, options.limit)}", flush=True)
+            print(f"\n{table(columns, title, kind, options)}", flush=True)
             print(memory(columns, "peak memory, MB"), flush=True)
             check(columns)
     finally:
