@@ -147,10 +147,8 @@ def far(kind: str, count: int, options: argparse.Namespace, server: Any) -> dict
             bucket = server.new_bucket()
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
                 for step in STEPS:
-                    wanted = not options.steps or step in (
-                        "write",
-                        *options.steps,
-                    )  # all else is done with what is there
+                    # all else is done with what is written
+                    wanted = not options.steps or step in ("write", *options.steps)
                     if not wanted or not PROGRAMS[name].takes(step, lines=kind == "lines"):
                         continue
                     about = [name, kind, str(count), folder, step, proxy.url, bucket]
