@@ -21,7 +21,7 @@ from zardine.engine.workers import for_each, in_background, most_requests
 from zardine.errors import StoreError, UnsupportedError
 from zardine.hierarchy.find import document_key
 from zardine.limits import DOCUMENT, limit_of
-from zardine.stores.base import WHOLE, ByteRange, Reading, Store
+from zardine.stores.base import WHOLE, ByteRange, Reading, Store, Version
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.storing.cells import child
@@ -130,6 +130,11 @@ class AheadStore(WrapperStore):
             if name not in self._asked:
                 get = in_background(call, name, threads) if threads > 1 else _made(call, name)
                 self._asked[name] = _Asked(get, may_be_older)
+
+    def version_given(self, key: str) -> Version | None:
+        """The version of a value that was given out of what was asked for ahead; ``None`` for others."""
+        asked = self._asked.get(key)
+        return asked.found.version if asked is not None and asked.taken and isinstance(asked.found, Reading) else None
 
     def forget(self) -> None:
         """Give nothing more of what was asked for: it gets older."""

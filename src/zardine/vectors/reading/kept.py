@@ -23,6 +23,7 @@ from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.format.cell_documents import NONEMPTY, ChunkList
 from zardine.vectors.format.documents import LevelDocument, RootDocument
+from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_again import PARSED
 from zardine.vectors.storing.steady import Table
@@ -44,6 +45,8 @@ class KeptLevel(Level):
     listed: dict[str, list[str]] = field(default_factory=dict)
     arrays: dict[str, CellArray] = field(default_factory=dict)
     """That were opened to change the level, or are kept with it: they know what was read of their shards."""
+    manifests: list[Manifests] = field(default_factory=list)
+    """Those of its objects, once they were read: see :mod:`zardine.vectors.reading.kept_manifests`."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes in memory of each of ``nodes``, about; not for one answer."""
     versions: dict[str, Version | None] | None = None
