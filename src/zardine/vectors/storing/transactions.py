@@ -27,11 +27,14 @@ others go. Whoever is killed in between leaves an array that every reader of Zar
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
+from zardine.engine.freshness import is_far
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import CorruptionError, StoreError
 from zardine.hierarchy.create import erase_node
@@ -45,7 +48,7 @@ from zardine.stores.base import Reading, Store, Version
 from zardine.stores.path import StorePath
 from zardine.vectors.content.plan import Node
 from zardine.vectors.format.change_log import ChangeLog
-from zardine.vectors.storing.applying import apply_log
+from zardine.vectors.storing.applying import Ahead, apply_log, can_look_ahead, look_ahead
 from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.claims import CLAIM, HELPED, LostClaimError, OvertakenError, claim_of
@@ -62,7 +65,9 @@ from zardine.vectors.storing.node_writing import (
     with_separator,
     write_document,
     write_values,
+    write_values_of,
 )
+from zardine.vectors.storing.side_by_side import side_by_side
 from zardine.vectors.storing.store import PENDING, Level, VectorStore
 from zardine.vectors.storing.touched import carried_on
 
@@ -189,23 +194,30 @@ def replace_below(
     the caller carries out then. ``afresh``: nothing of the old attributes of nodes stays. ``seen``: the group's
     document, as it was read; it is not read again then.
     """
-    found = {node.path: find_node(store, child(path, node.path), 3) for node in nodes}
-    absent = [node for node in nodes if found[node.path] is None and not _has_children(store, child(path, node.path))]
-    announced: dict[str, Any] = dict.fromkeys(node.path for node in absent)
+    places = [child(path, node.path) for node in nodes]
+    there = side_by_side(store, [partial(find_node, store, place, 3) for place in places])
+    found = {node.path: each for node, each in zip(nodes, there, strict=True)}
+    absent = [node.path for node in nodes if found[node.path] is None]
+    have_children = side_by_side(store, [partial(_has_children, store, child(path, each)) for each in absent])
+    announced: dict[str, Any] = {each: None for each, some in zip(absent, have_children, strict=True) if not some}
+    ahead: Ahead | None = None
     try:
         if announced:
             seen = _change(store, path, expected, {**expected, PENDING: announced}, seen)
             expected = {**expected, PENDING: announced}
         pending: dict[str, Any] = dict.fromkeys(removed)
-        for node in nodes:
-            pending[node.path] = _stored(store, path, node, found[node.path], afresh=afresh).to_dict()
+        for node, new in zip(nodes, _stored(store, path, nodes, found, afresh=afresh), strict=True):
+            pending[node.path] = new.to_dict()
         if log is not None:
-            write_log(store, path, log)
+            ahead = _logged(store, path, log, known or {})
         if before is not None:
             before()
         agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
         agreed = {**agreed, **({} if log is None else {LOG: log.token})}
+        began = time.monotonic()
         seen = _change(store, path, expected, agreed, seen)
+        if ahead is not None:
+            ahead.note_agreed(began)
         if isinstance(store, HeldValues):
             store.has_agreed = True
     except BaseException:
@@ -214,7 +226,17 @@ def replace_below(
         raise
     if not callable(attributes):
         with suppress(LostClaimError):  # it is agreed on, and who took the claim over carries it out
-            _carry_out(store, path, pending, log, known or {}, seen)
+            _carry_out(store, path, pending, log, known or {}, seen, ahead)
+
+
+def _logged(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> Ahead | None:
+    """Store a log; far away, where locks do not keep others out, what it is to replace is read meanwhile."""
+    if not can_look_ahead(store):
+        write_log(store, path, log)
+        return None
+    calls: list[Callable[[], Any]] = [partial(look_ahead, store, path, log, known), partial(write_log, store, path, log)]
+    ahead: Ahead | None = side_by_side(store, calls)[0]
+    return ahead
 
 
 def finish(level: Level) -> None:
@@ -299,19 +321,19 @@ def _carry_out(
     log: ChangeLog | None,
     known: Mapping[str, Array],
     seen: Seen | None = None,
+    ahead: Ahead | None = None,
 ) -> None:
     if log is not None:
-        apply_log(store, path, log, known)
-    arrays = []
+        apply_log(store, path, log, known, ahead)
+    documents: list[tuple[str, NodeMetadata]] = []
     for relative, document in dict(pending).items():
         where = child(path, relative)
         if document is None:
             erase_node(store, where, is_owned=True)
-            continue
-        metadata = parse_node_json(document, f"the pending document of {where}")
-        write_document(store, where, metadata)
-        if isinstance(metadata, ArrayMetadata):
-            arrays.append((where, metadata))
+        else:
+            documents.append((where, parse_node_json(document, f"the pending document of {where}")))
+    side_by_side(store, [partial(write_document, store, *each) for each in documents])
+    arrays = [(where, metadata) for where, metadata in documents if isinstance(metadata, ArrayMetadata)]
     token = None if log is None else log.token
 
     def settled(old: GroupMetadata) -> GroupMetadata:
@@ -323,8 +345,7 @@ def _carry_out(
         update_node(store, path, GroupMetadata(), settled)
     if token is not None:
         erase_log(store, path, token)
-    for where, metadata in arrays:
-        settle(store, where, metadata)
+    side_by_side(store, [partial(settle, store, *each) for each in arrays])
 
 
 def _has_children(store: Store, path: str) -> bool:
@@ -332,13 +353,35 @@ def _has_children(store: Store, path: str) -> bool:
     return any(find_node(store, child(path, name), 3) is not None for name in child_names(store, path))
 
 
-def _stored(store: Store, path: str, node: Node, old: NodeMetadata | None, *, afresh: bool) -> NodeMetadata:
-    """Store what ``node`` holds, beside what is there; gives the document that will make it count."""
-    new = node.metadata if afresh else with_kept(old, node.metadata)
-    if not isinstance(new, ArrayMetadata):
-        return new
-    before = old if isinstance(old, ArrayMetadata) else None
-    return prepare(store, child(path, node.path), before, replace(node, metadata=new))
+def _stored(
+    store: Store, path: str, nodes: Sequence[Node], found: Mapping[str, NodeMetadata | None], *, afresh: bool
+) -> list[NodeMetadata]:
+    """Store what ``nodes`` hold, beside what is there; gives the documents that will make it count."""
+    documents: list[NodeMetadata] = []
+    for node in nodes:
+        old = found[node.path]
+        new = node.metadata if afresh else with_kept(old, node.metadata)
+        if isinstance(new, ArrayMetadata):
+            new = with_separator(new, _other_separator(old if isinstance(old, ArrayMetadata) else None))
+        documents.append(new)
+    arrays = [
+        (child(path, node.path), node, new)
+        for node, new in zip(nodes, documents, strict=True)
+        if isinstance(new, ArrayMetadata)
+    ]
+    if is_far(store):
+        side_by_side(store, [partial(erase_objects, store, where, separator_of(new)) for where, _, new in arrays])
+        write_values_of(store, arrays)
+    else:
+        for where, node, new in arrays:
+            erase_objects(store, where, separator_of(new))
+            write_values(store, where, node, new)
+    return documents
+
+
+def _other_separator(old: ArrayMetadata | None) -> str:
+    """The separator in the keys of objects that are stored beside those of ``old``, if there is one."""
+    return OTHER if old is not None and separator_of(old) == USUAL else USUAL
 
 
 def _change(
@@ -394,9 +437,8 @@ def rebuild(store: Store, path: str, old: ArrayMetadata, node: Node) -> None:
 def prepare(store: Store, path: str, old: ArrayMetadata | None, node: Node) -> ArrayMetadata:
     """Store what ``node`` holds beside what ``old`` describes; gives the document that will make it count."""
     assert isinstance(node.metadata, ArrayMetadata)
-    separator = OTHER if old is not None and separator_of(old) == USUAL else USUAL
-    erase_objects(store, path, separator)
-    new = with_separator(node.metadata, separator)
+    new = with_separator(node.metadata, _other_separator(old))
+    erase_objects(store, path, separator_of(new))
     write_values(store, path, node, new)
     return new
 
