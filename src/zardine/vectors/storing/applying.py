@@ -30,7 +30,7 @@ from zardine.vectors.storing.cell_bytes import replace_cells
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.extended_shards import extend_shards
 from zardine.vectors.storing.held_values import HeldValues, held_values, keys_of
-from zardine.vectors.storing.logs import LOG
+from zardine.vectors.storing.logs import token_in
 from zardine.vectors.storing.node_writing import write_document
 from zardine.vectors.storing.side_by_side import side_by_side
 from zardine.vectors.storing.table_rows import row_values
@@ -69,12 +69,16 @@ class _Guarded(WrapperStore):
         held = self._store
         if not isinstance(held, HeldValues) or held.edits_files:
             return False
-        of_values, *seen = side_by_side(held, [partial(held.hold, keys), *(partial(held.seen, key) for key in documents)])
-        for key, reading in zip(keys, of_values, strict=True):
-            self._note(key, reading)
-        for key, reading in zip(documents, seen, strict=True):
-            self._documents[key] = self._note(key, reading)
+        of_documents = [partial(self._see_document, held, key) for key in documents]
+        side_by_side(held, [partial(self._see_values, held, keys), *of_documents])
         return True
+
+    def _see_values(self, held: HeldValues, keys: Sequence[str]) -> None:
+        for key, reading in zip(keys, held.hold(keys), strict=True):
+            self._note(key, reading)
+
+    def _see_document(self, held: HeldValues, key: str) -> None:
+        self._documents[key] = self._note(key, held.seen(key))
 
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
         return self._note(key, super().read(key, ranges))
@@ -151,15 +155,15 @@ class Ahead:
 
     store: _Guarded
     ready: _Ready
+    is_in_document: bool = False
+    """Whether the document that agrees on the change has its log in itself."""
 
     def note_agreed(self, began: float) -> None:
         """The level names the log since a write of its document that ``began`` then."""
         self.store.note_look(began)
 
 
-def apply_log(
-    store: Store, path: str, log: ChangeLog, known: Mapping[str, Array], ahead: Ahead | None = None
-) -> None:
+def apply_log(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array], ahead: Ahead | None = None) -> None:
     """Store the cells and rows of ``log`` below the level at ``path``, and then its documents; far away side by side.
 
     ``known``: arrays in it, as they were opened before their documents changed. ``ahead``: what was read before the
@@ -182,7 +186,7 @@ def apply_log(
 def _guarded(store: Store, path: str, log: ChangeLog) -> _Guarded:
     def still() -> bool:
         level = find_node(store, path, 3)
-        return level is not None and level.attributes.get(LOG) == log.token
+        return level is not None and token_in(level.attributes) == log.token
 
     return _Guarded(store if isinstance(store, HeldValues) else held_values(store), still)
 
@@ -234,9 +238,8 @@ def _apply(store: Store, path: str, log: ChangeLog, ready: _Ready) -> None:
             calls.append(partial(array.set_coordinate_selection, tuple(cells[relative][left].T), values))
     calls += [partial(_put_rows, arrays[relative], changed) for relative, changed in log.rows.items()]
     side_by_side(store, calls)
-    side_by_side(
-        store, [partial(write_document, store, child(path, relative), each) for relative, each in ready.documents.items()]
-    )
+    documents = [(child(path, relative), each) for relative, each in ready.documents.items()]
+    side_by_side(store, [partial(write_document, store, *each) for each in documents])
 
 
 def _put_rows(table: Array, changed: Changed) -> None:

@@ -55,7 +55,17 @@ from zardine.vectors.storing.claims import CLAIM, HELPED, LostClaimError, Overta
 from zardine.vectors.storing.held_cells import HeldChange
 from zardine.vectors.storing.held_values import HeldValues
 from zardine.vectors.storing.kept_attributes import with_kept
-from zardine.vectors.storing.logs import LOG, REVISION, erase_dead_logs, erase_log, read_log, revision_of, write_log
+from zardine.vectors.storing.logs import (
+    LOG,
+    REVISION,
+    erase_dead_logs,
+    erase_log,
+    log_in_document,
+    read_log,
+    revision_of,
+    token_in,
+    write_log,
+)
 from zardine.vectors.storing.node_writing import (
     OTHER,
     USUAL,
@@ -201,6 +211,7 @@ def replace_below(
     have_children = side_by_side(store, [partial(_has_children, store, child(path, each)) for each in absent])
     announced: dict[str, Any] = {each: None for each, some in zip(absent, have_children, strict=True) if not some}
     ahead: Ahead | None = None
+    named: Any = None
     try:
         if announced:
             seen = _change(store, path, expected, {**expected, PENDING: announced}, seen)
@@ -209,11 +220,11 @@ def replace_below(
         for node, new in zip(nodes, _stored(store, path, nodes, found, afresh=afresh), strict=True):
             pending[node.path] = new.to_dict()
         if log is not None:
-            ahead = _logged(store, path, log, known or {})
+            named, ahead = _logged(store, path, log, known or {})
         if before is not None:
             before()
         agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
-        agreed = {**agreed, **({} if log is None else {LOG: log.token})}
+        agreed = {**agreed, **({} if log is None else {LOG: named})}
         began = time.monotonic()
         seen = _change(store, path, expected, agreed, seen)
         if ahead is not None:
@@ -229,14 +240,20 @@ def replace_below(
             _carry_out(store, path, pending, log, known or {}, seen, ahead)
 
 
-def _logged(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> Ahead | None:
-    """Store a log; far away, where locks do not keep others out, what it is to replace is read meanwhile."""
+def _logged(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> tuple[Any, Ahead | None]:
+    """Store a log, unless the document is to have it; gives what that says, and what was read of what is replaced.
+
+    The latter far away, where locks do not keep others out.
+    """
     if not can_look_ahead(store):
         write_log(store, path, log)
-        return None
-    calls: list[Callable[[], Any]] = [partial(look_ahead, store, path, log, known), partial(write_log, store, path, log)]
-    ahead: Ahead | None = side_by_side(store, calls)[0]
-    return ahead
+        return log.token, None
+    in_document = log_in_document(log)
+    calls: list[Callable[[], Any]] = [partial(look_ahead, store, path, log, known)]
+    if in_document is None:
+        calls.append(partial(write_log, store, path, log))
+    ahead: Ahead = side_by_side(store, calls)[0]
+    return (log.token, ahead) if in_document is None else (in_document, replace(ahead, is_in_document=True))
 
 
 def finish(level: Level) -> None:
@@ -306,12 +323,12 @@ def _may_help(store: Store, path: str, token: str) -> bool:
         return True
 
     def noted(old: GroupMetadata) -> GroupMetadata:
-        if old.attributes.get(LOG) != token or CLAIM in old.attributes:
+        if token_in(old.attributes) != token or CLAIM in old.attributes:
             return old
         return old.with_attributes({**old.attributes, HELPED: True})
 
     now = update_node(store, path, GroupMetadata(), noted).attributes
-    return now.get(LOG) == token and CLAIM not in now
+    return token_in(now) == token and CLAIM not in now
 
 
 def _carry_out(
@@ -337,13 +354,13 @@ def _carry_out(
     token = None if log is None else log.token
 
     def settled(old: GroupMetadata) -> GroupMetadata:
-        if old.attributes.get(LOG) != token:
+        if token_in(old.attributes) != token:
             return old  # another writer has carried it out, and may have gone on
         return old.with_attributes({name: each for name, each in old.attributes.items() if name not in (PENDING, LOG)})
 
     if seen is None or replace_node(store, path, *seen, settled(seen[0])) is None:
         update_node(store, path, GroupMetadata(), settled)
-    if token is not None:
+    if token is not None and not (ahead is not None and ahead.is_in_document):
         erase_log(store, path, token)
     side_by_side(store, [partial(settle, store, *each) for each in arrays])
 
@@ -412,7 +429,7 @@ def _undo(
     """Remove what was stored for a change, unless it was agreed on at the last moment."""
     group = find_node(store, path, 3)
     attributes = {} if group is None else dict(group.attributes)
-    if log is not None and attributes.get(LOG) != log.token:
+    if log is not None and token_in(attributes) != log.token:
         erase_log(store, path, log.token)
     if attributes.get(PENDING, {}) != announced or LOG in attributes:
         return
