@@ -1,14 +1,16 @@
-"""What adding to a level is going to read, asked for ahead and side by side where each request takes long.
+"""What a change of a level is going to read, asked for ahead and side by side where each request takes long.
 
 Nothing depends on it: what was not asked for is read when it is needed, and what nobody needs costs a request. First
-that which every store has, beside the root document (:func:`of_addition`, for :func:`.one_writer.alone_asking`). Then,
-when the positions are known (:func:`ask_for_cells`), the shards of their cells, the ends of tables, and documents of
-attributes and links; and then shards that these tell of (:func:`ask_for_links`).
+that which every store has, beside the root document (:func:`of_addition` and its kin, for
+:func:`.one_writer.alone_asking`). Of what is added the positions are known then (:func:`ask_for_cells`): the shards of
+their cells, the ends of tables, and documents of attributes and links; and then shards that these tell of
+(:func:`ask_for_links`). What else is changed is looked for first, in tables (:func:`ask_for_tables`), and then the
+shards that are to be changed are asked for (:func:`ask_for_chunks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -24,12 +26,21 @@ from zardine.vectors.changing.patching import UnfitError, is_listed
 from zardine.vectors.content.content import Content
 from zardine.vectors.content.link_placement import place_in_cells
 from zardine.vectors.format.grids import distinct_chunks_of
-from zardine.vectors.format.links import segment_of
+from zardine.vectors.format.links import parse_segment, segment_of
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.held_values import HeldValues, keys_of
 from zardine.vectors.storing.store import Level
 
 _CELLS: Final = ("vertices", "vertex_fragments")
+_MOST: Final = 32
+"""Arrays of links of which documents are asked for before it is known which of them are needed."""
+
+_MOST_CHUNKS: Final = 1024
+"""Chunks of which shards are asked for: of more, most are large, and are not held."""
+
+_FEW: Final = 2
+"""Chunks of a table that are asked for before it is known which of them are needed."""
+
 _FOLDERS: Final = ("", "vertex_attributes")
 _OBJECTS: Final = ("object_index", "object_index/manifests", "object_index/object_ids")
 
@@ -44,6 +55,11 @@ def of_points(_: Any, vertex_attributes: Any, object_ids: Any, *__: Any) -> Aske
     if object_ids is None:
         return Asked([*_arrays(vertex_attributes), *_OBJECTS[:2]], _FOLDERS)
     return Asked([*_arrays(vertex_attributes), *_OBJECTS], [*_FOLDERS, "object_attributes"])
+
+
+def of_change(*_: Any, **__: Any) -> Asked:
+    """What changing elements that are there is going to read in any case."""
+    return Asked([*_CELLS, "links/0", *_OBJECTS], [*_FOLDERS, "links/0"])
 
 
 def _arrays(vertex_attributes: Any) -> list[str]:
@@ -81,7 +97,7 @@ def ask_for_cells(
                 table = level.table(path)
                 if table is not None and table.ndim and len(table):
                     values += keys_of(table, np.array([[len(table) - 1]]))
-        store.ask([document_key(child(level.path, path)) for path in paths], values=values)
+        store.ask(_documents(level, paths), values=values)
 
 
 def ask_for_links(level: Level, new: Content) -> None:
@@ -90,7 +106,7 @@ def ask_for_links(level: Level, new: Content) -> None:
     if not isinstance(store, HeldValues) or not store.asks_ahead:
         return
     with suppress(ZardineError, UnfitError):
-        documents, values = list[str](), list[str]()
+        values = list[str]()
         for family in ("vertex_attributes", "fragment_attributes"):
             for path in _paths_in(level, family):
                 values += _shards_of(level, path, new.keys)
@@ -99,22 +115,66 @@ def ask_for_links(level: Level, new: Content) -> None:
             for path, chunks in _segments_of(level, new.keys, *new.cells_of(new.links[0].endpoints)):
                 if path in known:
                     values += _shards_of(level, path, chunks)
-                else:
-                    documents.append(document_key(child(level.path, path)))
-        store.ask(documents, values=values)
+        store.ask((), values=list(dict.fromkeys(values)))
+
+
+def ask_for_tables(level: Level) -> None:
+    """Ask for the tables of objects, where they are not large, and for documents of attributes and links."""
+    store = level.owner.store
+    if not isinstance(store, HeldValues) or not store.asks_ahead:
+        return
+    with suppress(ZardineError, UnfitError):
+        segments = _paths_in(level, "links/0")
+        paths = [path for each in ("vertex_attributes", "fragment_attributes") for path in _paths_in(level, each)]
+        paths += [*(segments if len(segments) <= _MOST else ()), "groups"]
+        values = list[str]()
+        if level.node("object_index") is not None:
+            for path in _OBJECTS[1:]:
+                table = level.table(path)
+                if table is not None and table.ndim and 0 < len(table) <= _FEW * (table.shards or table.chunks)[0]:
+                    values += keys_of(table, np.arange(len(table)).reshape(-1, 1))
+        store.ask(_documents(level, paths), values=values)
+
+
+def ask_for_chunks(level: Level, chunks: Ints, names: Iterable[str] | None = None) -> None:
+    """Ask for the shards of cells that are to be changed: of attributes of vertices with these ``names`` alone.
+
+    Without: of all that belongs to vertices, and of links that end there.
+    """
+    store = level.owner.store
+    if not isinstance(store, HeldValues) or not store.asks_ahead or not 0 < len(chunks) <= _MOST_CHUNKS:
+        return
+    with suppress(ZardineError, UnfitError):
+        if names is not None:
+            store.ask(
+                (), values=[key for name in names for key in _shards_of(level, f"vertex_attributes/{name}", chunks)]
+            )
+            return
+        families = (*_CELLS, *_paths_in(level, "vertex_attributes"), *_paths_in(level, "fragment_attributes"))
+        values = [key for path in families for key in _shards_of(level, path, chunks)]
+        segments = _paths_in(level, "links/0")
+        for path in segments if len(segments) <= _MOST else ():
+            offsets = parse_segment(path.rpartition("/")[2], level.rank)
+            near = np.concatenate([chunks, *(chunks - np.asarray(each) for each in offsets)])
+            values += _shards_of(level, path, near, only_listed=True)
+        store.ask((), values=list(dict.fromkeys(values)))
 
 
 def _paths_in(level: Level, family: str) -> list[str]:
     return [f"{family}/{name}" for name in level.names(family)]
 
 
-def _shards_of(level: Level, path: str, chunks: Ints) -> list[str]:
-    """The keys of the shards that cells of an array are in, of those that it lists."""
+def _shards_of(level: Level, path: str, chunks: Ints, *, only_listed: bool = False) -> list[str]:
+    """The keys of the shards that cells of an array are in; ``only_listed``: of those that it lists."""
     array: CellArray | None = level.cells(path)
     if array is None or array.array.shards is None:
         return []
-    there = chunks[is_listed(array, chunks)]
+    there = chunks[is_listed(array, chunks)] if only_listed else chunks
     return keys_of(array.array, there[array.inside(there)] - np.asarray(array.origin))
+
+
+def _documents(level: Level, paths: Iterable[str]) -> list[str]:
+    return [document_key(child(level.path, path)) for path in paths]
 
 
 def _segments_of(level: Level, keys: Ints, cells: Ints, rows: Ints) -> Iterator[tuple[str, Ints]]:
@@ -125,4 +185,7 @@ def _segments_of(level: Level, keys: Ints, cells: Ints, rows: Ints) -> Iterator[
             yield f"links/0/{segment_of(each.offsets)}", each.cells
 
 
-__all__ = ["ask_for_cells", "ask_for_links", "of_addition"]
+__all__ = [
+    *("ask_for_cells", "ask_for_chunks", "ask_for_links", "ask_for_tables"),
+    *("of_addition", "of_change", "of_points"),
+]

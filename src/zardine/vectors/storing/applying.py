@@ -158,9 +158,9 @@ class Ahead:
     is_in_document: bool = False
     """Whether the document that agrees on the change has its log in itself."""
 
-    def note_agreed(self, began: float) -> None:
-        """The level names the log since a write of its document that ``began`` then."""
-        self.store.note_look(began)
+    def agreeing(self) -> Callable[[], None]:
+        """Return what to call when a write of the level's document that begins now has named the log."""
+        return partial(self.store.note_look, time.monotonic())
 
 
 def apply_log(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array], ahead: Ahead | None = None) -> None:

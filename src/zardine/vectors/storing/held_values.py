@@ -67,6 +67,8 @@ class HeldValues(WrapperStore):
         self._held: Cache[str, _Held] = Cache(_MOST)
         self._seen: Cache[str, Reading] = Cache(_MOST)
         """Documents that are read each time, as they were the last time."""
+        self._absent: set[str] = set()
+        """Keys that nothing was stored under, as far as that is held like values."""
         self._ahead: dict[str, Reading | None] = {}
         self._names_ahead: dict[str, tuple[list[str], list[str]]] = {}
         self._is_alone = store.lock_is_exclusive
@@ -126,11 +128,15 @@ class HeldValues(WrapperStore):
             held = self._held.get(keys[which])
             if held is not None:
                 found[which] = held.reading
+            elif keys[which] in self._absent:
+                return
             elif self._store.edits_files:
                 found[which] = WrapperStore.read(self, keys[which], ((-_END, None),))
                 self._hold(keys[which], found[which])
             else:
                 found[which] = self.read_up_to(keys[which], most)
+                if found[which] is None and self.asks_ahead and not keys[which].endswith(DOCUMENT_NAME):
+                    self._absent.add(keys[which])
 
         for_each(read, range(len(keys)), len(keys), most_requests(self._store))
         return found
@@ -145,6 +151,8 @@ class HeldValues(WrapperStore):
         parts = None if held is None else held.parts(ranges)
         if held is not None and parts is not None:
             return Reading(parts, held.reading.version, held.reading.size)
+        if key in self._absent:
+            return None
         is_whole = tuple(ranges) == (WHOLE,)
         reading = self._ahead.pop(key) if is_whole and key in self._ahead else super().read(key, ranges)
         if is_whole:
@@ -153,6 +161,8 @@ class HeldValues(WrapperStore):
 
     def read_up_to(self, key: str, most: int) -> Reading | None:
         held = self._held.get(key)
+        if key in self._absent:
+            return None
         if held is None or held.start:
             reading = self._ahead.pop(key) if key in self._ahead else self._store.read_up_to(self._key(key), most)
             if reading is not None and reading.size > most:
@@ -193,6 +203,7 @@ class HeldValues(WrapperStore):
         """Forget all, as before another change begins."""
         self._held.clear()
         self._seen.clear()
+        self._absent.clear()
         self._ahead.clear()
         self._names_ahead.clear()
 
@@ -210,6 +221,7 @@ class HeldValues(WrapperStore):
             for key in keys:
                 self._held.drop(key)
                 self._seen.drop(key)
+                self._absent.discard(key)
                 self._ahead.pop(key, None)
             for prefix in list(self._names_ahead) if self._names_ahead else ():
                 if any(key.startswith(prefix) for key in keys):

@@ -27,8 +27,7 @@ others go. Whoever is killed in between leaves an array that every reader of Zar
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -38,7 +37,7 @@ from zardine.engine.freshness import is_far
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import CorruptionError, StoreError
 from zardine.hierarchy.create import erase_node
-from zardine.hierarchy.find import child_names, describe, find_node
+from zardine.hierarchy.find import child_names, describe, find_node, nothing_is_at
 from zardine.hierarchy.update import replace_node, update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
@@ -205,11 +204,13 @@ def replace_below(
     document, as it was read; it is not read again then.
     """
     places = [child(path, node.path) for node in nodes]
-    there = side_by_side(store, [partial(find_node, store, place, 3) for place in places])
-    found = {node.path: each for node, each in zip(nodes, there, strict=True)}
-    absent = [node.path for node in nodes if found[node.path] is None]
-    have_children = side_by_side(store, [partial(_has_children, store, child(path, each)) for each in absent])
-    announced: dict[str, Any] = {each: None for each, some in zip(absent, have_children, strict=True) if not some}
+    looks = side_by_side(store, [partial(_look_at, store, place) for place in places])
+    found = {node.path: old for node, (old, _) in zip(nodes, looks, strict=True)}
+    free = {node.path for node, (_, is_free) in zip(nodes, looks, strict=True) if is_free}
+    absent = [each for each, old in found.items() if old is None]
+    announced: dict[str, Any] = dict.fromkeys(
+        each for each in absent if each in free or not _has_children(store, child(path, each))
+    )
     ahead: Ahead | None = None
     named: Any = None
     try:
@@ -217,7 +218,7 @@ def replace_below(
             seen = _change(store, path, expected, {**expected, PENDING: announced}, seen)
             expected = {**expected, PENDING: announced}
         pending: dict[str, Any] = dict.fromkeys(removed)
-        for node, new in zip(nodes, _stored(store, path, nodes, found, afresh=afresh), strict=True):
+        for node, new in zip(nodes, _stored(store, path, nodes, found, free, afresh=afresh), strict=True):
             pending[node.path] = new.to_dict()
         if log is not None:
             named, ahead = _logged(store, path, log, known or {})
@@ -225,10 +226,10 @@ def replace_below(
             before()
         agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
         agreed = {**agreed, **({} if log is None else {LOG: named})}
-        began = time.monotonic()
+        note = None if ahead is None else ahead.agreeing()
         seen = _change(store, path, expected, agreed, seen)
-        if ahead is not None:
-            ahead.note_agreed(began)
+        if note is not None:
+            note()
         if isinstance(store, HeldValues):
             store.has_agreed = True
     except BaseException:
@@ -237,7 +238,7 @@ def replace_below(
         raise
     if not callable(attributes):
         with suppress(LostClaimError):  # it is agreed on, and who took the claim over carries it out
-            _carry_out(store, path, pending, log, known or {}, seen, ahead)
+            _carry_out(store, path, pending, log, known or {}, seen, ahead, free)
 
 
 def _logged(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> tuple[Any, Ahead | None]:
@@ -339,18 +340,23 @@ def _carry_out(
     known: Mapping[str, Array],
     seen: Seen | None = None,
     ahead: Ahead | None = None,
+    free: Collection[str] = (),
 ) -> None:
+    """:func:`carry_out` what is agreed on; ``free``: paths where nothing at all was, nor is to be removed."""
     if log is not None:
         apply_log(store, path, log, known, ahead)
     documents: list[tuple[str, NodeMetadata]] = []
+    arrays: list[tuple[str, ArrayMetadata]] = []
     for relative, document in dict(pending).items():
         where = child(path, relative)
         if document is None:
             erase_node(store, where, is_owned=True)
         else:
-            documents.append((where, parse_node_json(document, f"the pending document of {where}")))
+            metadata = parse_node_json(document, f"the pending document of {where}")
+            documents.append((where, metadata))
+            if isinstance(metadata, ArrayMetadata) and relative not in free:
+                arrays.append((where, metadata))
     side_by_side(store, [partial(write_document, store, *each) for each in documents])
-    arrays = [(where, metadata) for where, metadata in documents if isinstance(metadata, ArrayMetadata)]
     token = None if log is None else log.token
 
     def settled(old: GroupMetadata) -> GroupMetadata:
@@ -365,15 +371,33 @@ def _carry_out(
     side_by_side(store, [partial(settle, store, *each) for each in arrays])
 
 
+def _look_at(store: Store, path: str) -> tuple[NodeMetadata | None, bool]:
+    """The node at a place, and whether nothing at all is there, or below it, as far as that is looked at: far away."""
+    if not is_far(store):
+        return find_node(store, path, 3), False
+    calls: list[Callable[[], Any]] = [partial(find_node, store, path, 3), partial(nothing_is_at, store, path)]
+    node, is_free = side_by_side(store, calls)
+    return node, node is None and is_free
+
+
 def _has_children(store: Store, path: str) -> bool:
     """Whether nodes may be stored below a place without a document: somebody's, not to be announced as absent."""
     return any(find_node(store, child(path, name), 3) is not None for name in child_names(store, path))
 
 
 def _stored(
-    store: Store, path: str, nodes: Sequence[Node], found: Mapping[str, NodeMetadata | None], *, afresh: bool
+    store: Store,
+    path: str,
+    nodes: Sequence[Node],
+    found: Mapping[str, NodeMetadata | None],
+    free: Collection[str],
+    *,
+    afresh: bool,
 ) -> list[NodeMetadata]:
-    """Store what ``nodes`` hold, beside what is there; gives the documents that will make it count."""
+    """Store what ``nodes`` hold, beside what is there; gives the documents that will make it count.
+
+    ``free``: paths where nothing at all is.
+    """
     documents: list[NodeMetadata] = []
     for node in nodes:
         old = found[node.path]
@@ -387,7 +411,8 @@ def _stored(
         if isinstance(new, ArrayMetadata)
     ]
     if is_far(store):
-        side_by_side(store, [partial(erase_objects, store, where, separator_of(new)) for where, _, new in arrays])
+        taken = [(where, separator_of(new)) for where, node, new in arrays if node.path not in free]
+        side_by_side(store, [partial(erase_objects, store, *each) for each in taken])
         write_values_of(store, arrays)
     else:
         for where, node, new in arrays:
