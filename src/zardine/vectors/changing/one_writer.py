@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from zardine.contexts import SureStack
@@ -148,8 +148,9 @@ def _locked(
             if claim is not None and not claim.is_held:
                 stack.enter(letting_go(claim))
             store = held_values(store)
-            if early is not None and isinstance(store, HeldValues) and store.asks_ahead:
-                _ask(store, inner, Asked((), ()) if asks is None else asks(*args, **kwargs))
+            asked = partial(asks or _nothing, *args, **kwargs)
+            if early is not None:
+                _ask(store, inner, asked)
             before = VectorStore.open(StorePath(store, inner)) if before is None else before
             owner = replace(before, store=store)
             if store.lock_is_exclusive and not before.is_as_opened():
@@ -166,6 +167,9 @@ def _locked(
                     forget_claim(store, level)
                 else:
                     claim.take()
+                    if isinstance(store, HeldValues):
+                        store.forget()  # it may have taken long
+                        _ask(store, inner, asked)
                 reading = store.read(document_key(level))
                 node = None if reading is None else find_node(store, level, 3)
                 is_replaced = node is not None and NEXT in node.attributes
@@ -199,8 +203,15 @@ def _locked(
     return run
 
 
-def _ask(store: HeldValues, path: str, asked: Asked) -> None:
-    """Ask for the root document, names of levels and of logs, and what a change needs beside these."""
+def _nothing(*_: Any, **__: Any) -> Asked:
+    return Asked((), ())
+
+
+def _ask(store: Store, path: str, more: Callable[[], Asked]) -> None:
+    """Ask, far away, for the root document, names of levels and of logs, and what a change needs beside these."""
+    if not isinstance(store, HeldValues) or not store.asks_ahead:
+        return
+    asked = more()
     level = child(path, "0")
     documents = [document_key(path), *(document_key(child(level, each)) for each in asked.documents)]
     folders = [f"{path}/" if path else "", f"{child(level, 'vertices')}/"]

@@ -144,6 +144,7 @@ def _claimed(level: Level, seen: Seen | None) -> Seen | None:
         return seen
     if level.document.level:
         claim.take()
+        _forget_held(level.owner.store)
         return seen
     if seen is not None:
         claim.take_as(*seen)
@@ -281,6 +282,7 @@ def settled_level(owner: VectorStore, number: int, reading: Reading | None = Non
         if claim is not None and (number or level.pending or not is_free()):
             claim.take()
         finish(level)
+        _forget_held(owner.store)  # also what was read before others carried it out
         if claim is not None:  # others may have made or removed levels since it was opened
             owner = VectorStore.open(StorePath(owner.store, owner.path), writable=True)
         level = owner.level(number)
