@@ -169,8 +169,9 @@ def _locked(
                     claim.take()
                     if isinstance(store, HeldValues):
                         store.forget()  # it may have taken long
-                        _ask(store, inner, asked)
                 reading = store.read(document_key(level))
+                if claim is not None and reading is not None:
+                    _ask(store, inner, asked)
                 node = None if reading is None else find_node(store, level, 3)
                 is_replaced = node is not None and NEXT in node.attributes
             if is_replaced:
