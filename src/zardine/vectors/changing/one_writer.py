@@ -187,6 +187,8 @@ def _locked(
             if node is not None and not store.lock_is_exclusive:  # elsewhere the next log takes their place
                 erase_dead_logs(store, level, node.attributes)
             if not is_whole:
+                if isinstance(store, HeldValues):
+                    store.forget()  # the document of the level is read anew, and all that goes with it after that
                 return change(StorePath(store, inner), *args, **kwargs)
             owner = replace(owner, listed=numbers)
             try:
