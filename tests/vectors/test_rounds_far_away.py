@@ -130,5 +130,5 @@ def test_objects_that_are_there(bucket: FarBucket) -> None:
 
 def test_a_level_of_a_pyramid(bucket: FarBucket) -> None:
     bucket.make(write_points, rounds=6, requests=17)
-    bucket.make(lambda place: vectors.build_pyramid(place, factors=[(2.0, 1.0)]), rounds=65, requests=110)
+    bucket.make(lambda place: vectors.build_pyramid(place, factors=[(2.0, 1.0)]), rounds=65, requests=111)
     assert vectors.validate(bucket.place()).findings == ()

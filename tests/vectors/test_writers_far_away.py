@@ -15,9 +15,10 @@ from vectors.geometry_samples import Killed, MortalStore, Unlocked, copy_of
 from vectors.stores_of_all_kinds import at_once
 from zardine import vectors
 from zardine.errors import CorruptionError, StoreError
-from zardine.storage import MemoryStore, Store
+from zardine.storage import CountingStore, MemoryStore, Store
 from zardine.stores.base import ReadCost
 from zardine.vectors.storing import cell_bytes, logs, node_writing
+from zardine.vectors.storing.held_values import HeldValues
 
 PLACE: dict[str, Any] = {"chunk_shape": 10, "shard_shape": 2, "bounds": ((0, 0, 0), (59, 19, 9))}
 COST = ReadCost(latency=0.03, requests=4)
@@ -201,6 +202,39 @@ def test_a_lease_that_is_over_is_looked_after_before_each_put(monkeypatch: pytes
 
     assert looks_of(600.0) == 0
     assert looks_of(-1.0) > 5
+
+
+def test_what_is_asked_ahead_is_answered_once() -> None:
+    inner = MemoryStore()
+    inner.set("a/zarr.json", b"{}")
+    inner.set("a/c/0", b"value")
+    counted = CountingStore(inner)
+    held = HeldValues(FarMortal(counted))
+    held.ask(["a/zarr.json", "b/zarr.json"], ["a/"], ["a/c/0", "a/c/1"])
+    counted.reset()
+    for _ in range(2):
+        assert held.read("a/c/0") is not None
+        assert held.read("a/c/1", ((-4, None),)) is None
+        assert held.hold(["a/c/1"]) == [None]
+    assert held.list_dir("a/") == (["a/zarr.json"], ["a/c/"])
+    assert held.read_up_to("a/zarr.json", 99) is not None
+    assert held.read("b/zarr.json") is None
+    assert counted.counts.requests == 0
+    assert held.list_dir("a/") == (["a/zarr.json"], ["a/c/"])
+    assert held.read_up_to("a/zarr.json", 99) is not None
+    assert held.read("b/zarr.json") is None
+    assert counted.counts.requests == 3
+    held.ask(["a/zarr.json", "b/zarr.json"], ["a/"])
+    held.set("a/zarr.json", b"[]")
+    held.set("a/c/1", b"other")
+    held.erase("a/c/0")
+    assert bytes(held.read("a/zarr.json").parts[0]) == b"[]"  # type: ignore[union-attr]
+    assert bytes(held.read("a/c/1").parts[0]) == b"other"  # type: ignore[union-attr]
+    assert held.read("a/c/0") is None
+    held.ask(["b/zarr.json"], ["a/"])
+    inner.set("b/zarr.json", b"{}")
+    held.forget()
+    assert held.read("b/zarr.json") is not None
 
 
 class Weighed(FarMortal):

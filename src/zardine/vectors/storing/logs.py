@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from zardine.errors import CorruptionError, DataError
 from zardine.stores.base import Store
-from zardine.vectors.format.change_log import ChangeLog, OtherLogError, decode_log, encode_log
+from zardine.vectors.format.change_log import ChangeLog, OtherLogError, decode_log
 from zardine.vectors.storing.cells import child
 
 LOG = "zardine_log"
@@ -49,15 +49,14 @@ def new_token(store: Store, revision: int) -> str:
     return f"{revision}-{_ALONE if store.lock_is_exclusive else secrets.token_hex(8)}"
 
 
-def write_log(store: Store, path: str, log: ChangeLog) -> None:
+def write_log(store: Store, path: str, token: str, data: bytes) -> None:
     """Store the log of a change of the level at ``path``."""
-    store.set(_key(path, log.token), encode_log(log))
+    store.set(_key(path, token), data)
 
 
-def log_in_document(log: ChangeLog) -> Mapping[str, str] | None:
-    """What a document says that has the log in itself; ``None`` for one that is too long for that."""
-    data = encode_log(log)
-    return {"token": log.token, "base64": b64encode(data).decode()} if len(data) <= _MOST_BESIDE else None
+def log_in_document(token: str, data: bytes) -> Mapping[str, str] | None:
+    """What a document says that has a log in itself; ``None`` for one that is too long for that."""
+    return {"token": token, "base64": b64encode(data).decode()} if len(data) <= _MOST_BESIDE else None
 
 
 def token_in(attributes: Mapping[str, Any]) -> Any:

@@ -46,7 +46,7 @@ from zardine.stores.attempts import attempts
 from zardine.stores.base import Reading, Store, Version
 from zardine.stores.path import StorePath
 from zardine.vectors.content.plan import Node
-from zardine.vectors.format.change_log import ChangeLog
+from zardine.vectors.format.change_log import ChangeLog, encode_log
 from zardine.vectors.storing.applying import Ahead, apply_log, can_look_ahead, look_ahead
 from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
@@ -247,13 +247,14 @@ def _logged(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array])
 
     The latter far away, where locks do not keep others out.
     """
+    data = encode_log(log)
     if not can_look_ahead(store):
-        write_log(store, path, log)
+        write_log(store, path, log.token, data)
         return log.token, None
-    in_document = log_in_document(log)
+    in_document = log_in_document(log.token, data)
     calls: list[Callable[[], Any]] = [partial(look_ahead, store, path, log, known)]
     if in_document is None:
-        calls.append(partial(write_log, store, path, log))
+        calls.append(partial(write_log, store, path, log.token, data))
     ahead: Ahead = side_by_side(store, calls)[0]
     return (log.token, ahead) if in_document is None else (in_document, replace(ahead, is_in_document=True))
 
