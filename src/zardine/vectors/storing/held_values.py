@@ -83,9 +83,11 @@ class HeldValues(WrapperStore):
     def ask(self, documents: Iterable[str], folders: Iterable[str] = (), values: Sequence[str] = ()) -> None:
         """Ask for documents by their keys, names in folders (prefixes), and ``values`` as :meth:`hold` does, together.
 
-        What cannot be had is left to those who read it: they are told.
+        What cannot be had is left to those who read it: they are told. So are documents that are long, of which many do
+        not fit.
         """
-        most = limit_of(DOCUMENT)
+        keys = list(dict.fromkeys(documents))
+        most = min(limit_of(DOCUMENT), _MOST // max(1, len(keys)))
 
         def read(key: str) -> None:
             with suppress(StoreError):
@@ -101,7 +103,7 @@ class HeldValues(WrapperStore):
             with suppress(StoreError):
                 self.hold(values)
 
-        calls: list[Callable[[], None]] = [partial(read, key) for key in dict.fromkeys(documents)]
+        calls: list[Callable[[], None]] = [partial(read, key) for key in keys]
         calls += [partial(names, prefix) for prefix in dict.fromkeys(folders)]
         side_by_side(self._store, [*calls, *([hold] if values else [])])
 
