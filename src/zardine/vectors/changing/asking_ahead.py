@@ -30,6 +30,7 @@ from zardine.vectors.format.links import parse_segment, segment_of
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.held_values import HeldValues, keys_of
 from zardine.vectors.storing.store import Level
+from zardine.vectors.storing.store_states import NOT_ON_PURPOSE
 
 _CELLS: Final = ("vertices", "vertex_fragments")
 _MOST: Final = 32
@@ -40,6 +41,9 @@ _MOST_CHUNKS: Final = 1024
 
 _FEW: Final = 2
 """Chunks of a table that are asked for before it is known which of them are needed."""
+
+_ANY: Final = (ZardineError, UnfitError, *NOT_ON_PURPOSE)
+"""What is passed over here: who reads what is damaged says what it is."""
 
 _FOLDERS: Final = ("", "vertex_attributes")
 _OBJECTS: Final = ("object_index", "object_index/manifests", "object_index/object_ids")
@@ -78,8 +82,8 @@ def ask_for_cells(
     store = level.owner.store
     if not isinstance(store, HeldValues) or not store.asks_ahead or not len(points):
         return
-    keys, cell = distinct_chunks_of(points, level.document.chunk_shape)
-    with suppress(ZardineError, UnfitError):  # who reads it says what is wrong
+    with suppress(*_ANY):
+        keys, cell = distinct_chunks_of(points, level.document.chunk_shape)
         paths, values = list[str](), list[str]()
         families = {each: _paths_in(level, each) for each in ("vertex_attributes", "fragment_attributes")}
         for path in (*_CELLS, *families["vertex_attributes"], *families["fragment_attributes"]):
@@ -105,7 +109,7 @@ def ask_for_links(level: Level, new: Content) -> None:
     store = level.owner.store
     if not isinstance(store, HeldValues) or not store.asks_ahead:
         return
-    with suppress(ZardineError, UnfitError):
+    with suppress(*_ANY):
         values = list[str]()
         for family in ("vertex_attributes", "fragment_attributes"):
             for path in _paths_in(level, family):
@@ -123,7 +127,7 @@ def ask_for_tables(level: Level) -> None:
     store = level.owner.store
     if not isinstance(store, HeldValues) or not store.asks_ahead:
         return
-    with suppress(ZardineError, UnfitError):
+    with suppress(*_ANY):
         segments = _paths_in(level, "links/0")
         paths = [path for each in ("vertex_attributes", "fragment_attributes") for path in _paths_in(level, each)]
         paths += [*(segments if len(segments) <= _MOST else ()), "groups"]
@@ -144,7 +148,7 @@ def ask_for_chunks(level: Level, chunks: Ints, names: Iterable[str] | None = Non
     store = level.owner.store
     if not isinstance(store, HeldValues) or not store.asks_ahead or not 0 < len(chunks) <= _MOST_CHUNKS:
         return
-    with suppress(ZardineError, UnfitError):
+    with suppress(*_ANY):
         if names is not None:
             store.ask(
                 (), values=[key for name in names for key in _shards_of(level, f"vertex_attributes/{name}", chunks)]
