@@ -13,10 +13,11 @@ from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, new_ids, new_points, open_to_add
+from zardine.vectors.changing.asking_ahead import ask_for_cells, of_addition
 from zardine.vectors.changing.creating import GivenObjects, StoreOptions, check_options, new_objects, rank_of
 from zardine.vectors.changing.large_stores import Lines, store_lines
 from zardine.vectors.changing.levels import kind_of
-from zardine.vectors.changing.one_writer import alone, repeated
+from zardine.vectors.changing.one_writer import alone_asking, repeated
 from zardine.vectors.changing.values import checked_kind, write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, plain_array
 from zardine.vectors.content.changes import LINES
@@ -104,7 +105,7 @@ def write_spooled_lines(
 
 
 @repeated
-@alone
+@alone_asking(of_addition)
 def append_polylines(
     path: StoreLike,
     polylines: Sequence[npt.ArrayLike],
@@ -125,6 +126,10 @@ def append_polylines(
         raise DataError(f"{level.owner.name} has no object index, which says what its lines are")
     whole, lengths = joined_lines(polylines, level.owner.root.ndim)
     points = new_points(whole, level)
+    goes_on = np.ones(len(points), np.bool_)
+    goes_on[starts_of(lengths)[:-1][lengths > 0]] = False
+    later = np.flatnonzero(goes_on)
+    ask_for_cells(level, points, np.stack([later - 1, later], axis=1), only_across=True)
     if kind_of(level) == "line" and (lengths != 2).any():
         which = int(np.flatnonzero(lengths != 2)[0])
         raise DataError(f"{level.owner.name} holds straight lines; line {which} has {lengths[which]} vertices, not 2")
