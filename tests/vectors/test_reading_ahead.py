@@ -11,7 +11,7 @@ import pytest
 
 from servers import servers
 from servers.fault_proxy import FaultProxy
-from vectors.test_waiting_together import Far
+from vectors.test_side_by_side import Far
 from zardine import vectors
 from zardine.errors import SelectionError, StoreError
 from zardine.storage import MemoryStore

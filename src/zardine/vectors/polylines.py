@@ -38,10 +38,10 @@ from zardine.vectors.reading.loading_objects import (
 from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
-from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.reading.whole_objects import read_whole
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.level_in_parts import Step
+from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.store import Level
 
 

@@ -25,6 +25,7 @@ from zardine.stores.base import WHOLE, ByteRange, Reading, Store, Version
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.side_by_side import made
 from zardine.vectors.storing.store import Level
 
 _TABLES: Final = ("object_index/manifests", "object_index/object_ids")
@@ -128,7 +129,7 @@ class AheadStore(WrapperStore):
         calls |= dict.fromkeys(prefixes, store.list_dir)
         for name, call in calls.items() if threads > 1 else reversed(calls.items()):
             if name not in self._asked:
-                get = in_background(call, name, threads) if threads > 1 else _made(call, name)
+                get = in_background(call, name, threads) if threads > 1 else made(partial(call, name))
                 self._asked[name] = _Asked(get, may_be_older)
 
     def version_given(self, key: str) -> Version | None:
@@ -224,20 +225,6 @@ class AheadStore(WrapperStore):
                 del self._asked[name]  # nothing was given
                 raise
             return True, asked.found
-
-
-def _made(call: Callable[[str], Any], name: str) -> Callable[[], Any]:
-    """Return what gives the result of a call that is made now."""
-    try:
-        found = call(name)
-    except Exception as error:
-        fault = error
-
-        def again() -> Any:
-            raise fault
-
-        return again
-    return lambda: found
 
 
 def reading_ahead(store: Store, path: str, number: int, expected: Expected) -> Store:

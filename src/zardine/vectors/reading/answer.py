@@ -28,8 +28,8 @@ from zardine.vectors.reading.loading_objects import load_groups, load_manifests,
 from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import check_on_grid, present_chunks
 from zardine.vectors.reading.query import ALL, Names, Query
-from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.store import Level
 
 MORE_CHUNKS = 64

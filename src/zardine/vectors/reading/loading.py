@@ -32,9 +32,9 @@ from zardine.vectors.reading.presence import (
     stored_chunks,
 )
 from zardine.vectors.reading.query import ALL, Names
-from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_together import Cells
+from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.steady import read_alike
 from zardine.vectors.storing.store import Level
 

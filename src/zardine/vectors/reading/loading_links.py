@@ -21,9 +21,9 @@ from zardine.vectors.reading.ahead import ask_on
 from zardine.vectors.reading.loading import column_of_cells, dtype_of
 from zardine.vectors.reading.presence import lost_cell, present_chunks
 from zardine.vectors.reading.query import ALL, Names
-from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_together import Cells
+from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.store import Level
 
 _OF_A_VALUE: Final = 8

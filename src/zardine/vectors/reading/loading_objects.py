@@ -24,8 +24,8 @@ from zardine.vectors.reading.kept_manifests import kept_manifests
 from zardine.vectors.reading.manifests import Manifests, places_among
 from zardine.vectors.reading.presence import check_objects
 from zardine.vectors.reading.query import ALL, Names
-from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.steady import Table
 from zardine.vectors.storing.store import Level
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from zardine.engine.freshness import is_far
@@ -28,4 +29,29 @@ def side_by_side(store: Store, calls: Sequence[Callable[[], R]]) -> list[R]:
     return results
 
 
-__all__ = ["side_by_side"]
+def begun(store: Store, calls: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
+    """Return what gives the results of ``calls``, one for each. Where ``store`` is far away all are made now, together.
+
+    Elsewhere each is made when its result is asked for. What a call raises is raised then, so that of several that fail
+    it is the one that would have been raised if they had been made one after the other.
+    """
+    if len(calls) < 2 or not is_far(store):
+        return list(calls)
+    return side_by_side(store, [partial(made, call) for call in calls])
+
+
+def made(call: Callable[[], R]) -> Callable[[], R]:
+    """Make a call now, and return what gives its result, or raises what it has raised."""
+    try:
+        found = call()
+    except Exception as error:
+        fault = error
+
+        def fail() -> R:
+            raise fault
+
+        return fail
+    return lambda: found
+
+
+__all__ = ["begun", "made", "side_by_side"]

@@ -12,7 +12,7 @@ from zardine import vectors
 from zardine.errors import StoreError
 from zardine.storage import MemoryStore, WrapperStore
 from zardine.stores.base import ReadCost
-from zardine.vectors.reading.waiting_together import begun
+from zardine.vectors.storing.side_by_side import begun
 
 
 class Far(WrapperStore):
