@@ -940,7 +940,8 @@ def check_path(path: str) -> None:
             return
     except UnicodeEncodeError:
         pass
-    raise StoreError(f"{path!r} is not the path of a directory")
+    meant = "" if path else ": '.' is the current one, and None stands for a new store in memory"
+    raise StoreError(f"{path!r} is not the path of a directory{meant}")
 
 
 def _open(path: str, key: str) -> tuple[int, bool]:
