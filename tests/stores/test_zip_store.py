@@ -244,13 +244,86 @@ def test_every_damaged_byte_is_an_error_or_changes_nothing(tmp_path):
         except StoreError as error:
             names.add(type(error).__name__)
             continue
-        assert value in (bytes(range(50)), None)
+        assert value == bytes(range(50)), at  # a damaged name is not taken for a key that is missing
     assert not [name for name in names if name.startswith("_")]  # users are shown them
     for length in range(1, len(data)):
         path.unlink()
         path.write_bytes(data[:length])
         with pytest.raises(StoreError, match="not a zip archive"):
             ZipStore(path)
+
+
+def in_a_path(path, data):
+    path.write_bytes(data)
+    return ZipStore(path)
+
+
+def in_a_value(path, data):
+    values = MemoryStore()
+    values.set("a.zip", data)
+    return ZipStore.inside(values, "a.zip")
+
+
+def in_bytes(path, data):
+    return ZipStore(io.BytesIO(data))
+
+
+def in_a_file(path, data):
+    path.write_bytes(data)
+    return ZipStore(open(path, "rb"))
+
+
+@pytest.mark.parametrize("opening", [in_a_path, in_a_value, in_bytes, in_a_file])
+def test_a_chunk_whose_name_is_damaged_is_not_one_that_was_never_stored(tmp_path, opening):
+    path = tmp_path / "a.zip"
+    with ZipStore(path) as store:
+        create(store)
+    data = path.read_bytes()
+    name, directory = data.rindex(b"c/0/1"), data.index(b"PK\x01\x02")
+    assert name > directory
+    own = data[name : name + 5]
+    for damaged in (b"c/0/0", b"c/0/7", b"x/0/1", b"../01", b"c/0/\xff"):
+        harmed = data[:name] + damaged + data[name + 5 :]
+        array = zardine.open_array(opening(tmp_path / "damaged.zip", harmed), mode="r")
+        with pytest.raises(StoreError, match=r"'c/0/1' of .* is damaged: the directory calls it"):
+            array[0:8, 8:16]
+        assert array[8, 8] == VALUES[8, 8]
+        (tmp_path / "damaged.zip").unlink(missing_ok=True)
+    shorter = bytearray(data)
+    at = name - 46
+    shorter[at + 28 : at + 34] = struct.pack("<3H", 4, 0, 1)  # the last letter is a comment
+    with pytest.raises(StoreError, match=r"the directory calls it 'c/0/'"):
+        opening(tmp_path / "damaged.zip", bytes(shorter)).get("c/0/1")
+    assert own == b"c/0/1"
+
+
+def test_of_many_entries_those_are_asked_that_seem_to_have_one_name(tmp_path):
+    path = tmp_path / "a.zip"
+    data = stored({f"c/{number}": b"x%d" % number for number in range(300)}, path)
+    for damaged in (b"c/298", b"c/2x9"):
+        name = data.rindex(b"c/299")
+        harmed = bytes(data[:name] + damaged + data[name + 5 :])
+        store = in_a_path(tmp_path / f"{damaged[-2:].decode()}.zip", harmed)
+        if damaged == b"c/298":
+            with pytest.raises(StoreError, match="the directory calls it 'c/298'"):
+                store.get("c/299")
+        assert store.get("c/297") == b"x297"
+    assert any(str(each).startswith("c/2x9: stray") for each in zardine.verify(tmp_path / "x9.zip").faults)
+
+
+def test_a_chunk_whose_name_is_damaged_can_be_written_anew(tmp_path):
+    path = tmp_path / "a.zip"
+    data = stored({"k": b"1", "l": b"2"}, path)
+    at = data.rindex(b"l")
+    data[at : at + 1] = b"m"
+    with in_a_path(tmp_path / "b.zip", bytes(data)) as store:
+        with pytest.raises(StoreError, match="damaged"):
+            store.get("l")
+        store.set("l", b"3")
+        assert store.get("l") == b"3"
+    with ZipStore(tmp_path / "b.zip") as store:
+        assert store.get("l") == b"3"
+        store.erase("l")
 
 
 def test_paths(tmp_path):
