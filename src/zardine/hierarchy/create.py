@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -65,7 +65,7 @@ _TURN: Final = f"/0/{DOCUMENT_NAME}"
 _KEPT_OUT: Final = 64
 """Nodes, and trees with one writer, into which nobody writes while they are erased: each takes an open file or two.
 
-Of more, the first ones; of the others those are waited for who are writing."""
+Of more trees, the documents of the others go while these are locked; of more nodes, who is writing is waited for."""
 
 _MAIN_NAMES: Final = tuple(name for version in FORMATS for name in main_names(version))
 
@@ -244,8 +244,8 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
     """
     prefixes = [f"{path}/" if path else "" for path in paths]
     for last in attempts(CHANGES):
-        with _turns(store, prefixes, is_owned=is_owned), SureStack() as kept:
-            taken_away = _take_documents_away(store, prefixes, is_owned=is_owned, kept=kept)
+        with _turns(store, prefixes, is_owned=is_owned, erases=True) as gone, SureStack() as kept:
+            taken_away = _take_documents_away(store, prefixes, is_owned=is_owned, kept=kept, gone=gone)
             for prefix in prefixes:
                 if not is_owned:
                     places = {prefix, *(each for each in taken_away if each.startswith(prefix))}
@@ -257,14 +257,19 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
 
 
 @sure_context
-def _turns(store: Store, prefixes: Sequence[str], *, is_owned: bool = False) -> Generator[None, None, None]:
+def _turns(
+    store: Store, prefixes: Sequence[str], *, is_owned: bool = False, erases: bool = False
+) -> Generator[set[str], None, None]:
     """A context in which trees below ``prefixes`` that have one writer at a time have none.
 
     Who writes into such a tree, as a store of vectors is, holds the lock of the document of the group ``0`` in it. Far
-    away nothing is waited for: a lock keeps nobody out there.
+    away nothing is waited for: a lock keeps nobody out there. Of more trees than can be locked at a time, with
+    ``erases`` the documents go while they are locked, so that nobody begins in them later; gives the prefixes of these
+    nodes. Else those are waited for who are writing.
     """
+    gone: set[str] = set()
     if is_owned or is_far(store):
-        yield
+        yield gone
         return
     keys = _turns_below(store, prefixes)
     while keys:
@@ -275,10 +280,32 @@ def _turns(store: Store, prefixes: Sequence[str], *, is_owned: bool = False) -> 
                 with store.lock(key):
                     pass
             before, keys = keys, _turns_below(store, prefixes, frozenset(keys))
-            if keys == before:
-                yield
+            if keys == before and (not erases or len(keys) <= _KEPT_OUT):
+                yield gone
                 return
-    yield
+        if keys == before:
+            for key in (prefix + name for prefix in prefixes for name in _MAIN_NAMES):
+                store.erase(key)
+            for start in range(_KEPT_OUT, len(keys), _KEPT_OUT):
+                gone |= _take_trees_away(store, prefixes, keys[start : start + _KEPT_OUT])
+            keys = _turns_below(store, prefixes, frozenset(keys))
+    yield gone
+
+
+def _take_trees_away(store: Store, prefixes: Sequence[str], keys: Sequence[str]) -> set[str]:
+    """Erase the documents in trees of one writer each, by their ``keys`` of turns, while nobody writes into them."""
+    documents: list[str] = []
+    with SureStack() as held:
+        for key in keys:
+            held.enter(store.lock(key))
+        for key in keys:
+            tree = key.removesuffix(_TURN[1:])
+            if not tree.startswith(tuple(prefixes)):
+                tree = _place_of(key)  # of which nothing but this is to be erased
+            documents += (*(tree + name for name in _MAIN_NAMES), *_documents_below(store, tree))
+        for key in documents:
+            store.erase(key)
+    return {_place_of(key) for key in documents}
 
 
 def _turns_below(store: Store, prefixes: Sequence[str], known: frozenset[str] = frozenset()) -> list[str]:
@@ -306,14 +333,19 @@ def _is_group(store: Store, path: str) -> bool:
 
 
 def _take_documents_away(
-    store: Store, prefixes: Sequence[str], *, is_owned: bool = False, kept: SureStack | None = None
+    store: Store,
+    prefixes: Sequence[str],
+    *,
+    is_owned: bool = False,
+    kept: SureStack | None = None,
+    gone: Collection[str] = (),
 ) -> set[str]:
     """Erase the documents of nodes, and of all below them, and wait for those who are writing into them.
 
     Gives the prefixes of these nodes. Near by, no new ones come in until ``kept`` is left, as far as the nodes are not
-    too many.
+    too many. Documents at ``gone`` have been erased before.
     """
-    places = set(prefixes)
+    places = {*prefixes, *gone}
     while is_far(store) and not is_owned:
         documents = [key for prefix in prefixes for key in store.list_prefix(prefix) if is_document(key)]
         if not documents:

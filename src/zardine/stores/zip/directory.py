@@ -49,7 +49,8 @@ class ZipDirectory:
     Names that are no keys (absolute ones, such with ``..``, directories) are as if they were not there. Of several
     entries of one name the last one counts. Names have no checksum, but each stands before its entry, too: what is read
     is compared with that, and of few entries, and of such that seem to have one name, all are, so that a chunk whose
-    name is damaged is not taken for one that was never stored. :class:`StoreError` for archives that are damaged or made to deceive.
+    name is damaged is not taken for one that was never stored. :class:`StoreError` for archives that are damaged or
+    made to deceive.
 
     Who reads takes one of these and gets all from it: it stays right whatever becomes of the file's name. The process
     that writes to the archive adds to ``entries``, and removes from them, but what was once written is never changed.
