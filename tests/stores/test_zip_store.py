@@ -9,8 +9,10 @@ import pickle
 import struct
 import subprocess
 import sys
+import time
 import warnings
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -324,6 +326,74 @@ def test_a_chunk_whose_name_is_damaged_can_be_written_anew(tmp_path):
     with ZipStore(tmp_path / "b.zip") as store:
         assert store.get("l") == b"3"
         store.erase("l")
+
+
+def headers_of(data):
+    """Where the header before each entry begins."""
+    return [at for at in range(len(data)) if data[at : at + 4] == b"PK\x03\x04"]
+
+
+def test_encrypted_entries_are_named(tmp_path):
+    path = tmp_path / "a.zip"
+    data = stored({"k": b"1", "l": b"2"}, path)
+    data[headers_of(data)[1] + 6] |= 1
+    data[data.rindex(b"PK\x01\x02") + 8] |= 1
+    store = in_a_path(tmp_path / "b.zip", bytes(data))
+    assert store.get("k") == b"1"
+    with pytest.raises(StoreError, match=r"key 'l' of .* is encrypted"):
+        store.get("l")
+
+
+def test_what_a_header_says_of_its_length_is_not_trusted(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        info = zipfile.ZipInfo("k")
+        info.extra = struct.pack("<2H", 0xCAFE, 1996) + bytes(1996)
+        archive.writestr(info, b"value")
+        archive.writestr("l", b"other")
+    data = bytearray(path.read_bytes())
+    assert ZipStore(path).get("k") == b"value"
+    own = bytearray(data)
+    own[30] ^= 1
+    with pytest.raises(StoreError, match=r"'k' .* is not the one that the directory tells of"):
+        in_a_path(tmp_path / "name.zip", bytes(own)).get("k")
+    at = headers_of(data)[1]
+    data[at + 28 : at + 30] = b"\xff\xff"
+    with pytest.raises(StoreError, match=r"'l' .* reaches beyond the archive"):
+        in_a_path(tmp_path / "length.zip", bytes(data)).get("l")
+
+
+def test_a_directory_of_another_number_of_entries(tmp_path):
+    data = stored({"k": b"1", "l": b"2"}, tmp_path / "a.zip")
+    at = data.rindex(b"PK\x05\x06")
+    data[at + 8 : at + 12] = struct.pack("<2H", 3, 3)
+    with pytest.raises(StoreError, match="not the one that its end tells of"):
+        in_a_path(tmp_path / "b.zip", bytes(data))
+
+
+def test_reads_that_give_a_part_at_a_time(tmp_path, monkeypatch):
+    """As the system does of more than 2 GiB."""
+    path = tmp_path / "a.zip"
+    stored({"k": bytes(range(100))}, path)
+    store, pread = ZipStore(path), os.pread
+    store.get("k")
+    monkeypatch.setattr(os, "pread", lambda file, length, at: pread(file, min(length, 7), at))
+    assert store.get("k") == bytes(range(100))
+    assert store.read("k", ((3, 90),)).parts[0] == bytes(range(3, 93))
+
+
+def test_threads_take_turns_at_an_open_file(tmp_path):
+    class SlowFile(io.BytesIO):
+        def seek(self, *where):
+            try:
+                return super().seek(*where)
+            finally:
+                time.sleep(0.001)
+
+    values = {f"k{number}": bytes([number]) * 50 for number in range(8)}
+    store = ZipStore(SlowFile(bytes(stored(values, tmp_path / "a.zip"))))
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(store.get, list(values) * 5)) == list(values.values()) * 5
 
 
 def test_paths(tmp_path):
