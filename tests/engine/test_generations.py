@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -353,6 +354,31 @@ def test_an_id_is_for_the_places_of_arrays_that_were_erased(tmp_path: Path, monk
         del group[f"n{number}"]
     make(*(f"n{number}" for number in range(4)))
     assert [has_id(f"n{number}") for number in range(4)] == [False, True, True, True]
+    for number in (4, 5, 4, 6, 7):
+        make(f"n{number}")
+        del group[f"n{number}"]
+    make("n4", "n5")
+    assert has_id("n4")  # which was erased again after n5
+    assert not has_id("n5")
+
+
+def test_threads_that_erase_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erased, "_erased", {})
+    monkeypatch.setattr(erased, "_MOST", 2)
+    store = MemoryStore()
+
+    def erases(thread: int) -> None:
+        for number in range(500):
+            erased.note_erased(store, "", [f"{thread}/{number}"], 1)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(erases, range(8)))
+    finally:
+        sys.setswitchinterval(before)
+    assert len(erased._erased) == 2
 
 
 def test_a_store_in_memory_is_not_taken_for_one_that_is_gone() -> None:
