@@ -9,7 +9,7 @@ import pytest
 from servers import servers
 from zardine.storage import LocalStore, ObjectStore
 from zardine.stores import locks
-from zardine.stores.locks import FileLock
+from zardine.stores.locks import FileLock, KeyedLock
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -88,3 +88,21 @@ def test_a_file_is_opened_for_writing_only_to_be_edited(tmp_path: Path) -> None:
     finally:
         os.close(directory)
     assert (tmp_path / "k").read_bytes() == b"y"
+
+
+def test_an_interrupt_of_who_waits_for_a_lock_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def acquire(self) -> bool:
+            raise KeyboardInterrupt
+
+        def release(self) -> None:
+            raise RuntimeError("it is not ours")
+
+    entered = []
+    with monkeypatch.context() as changed:
+        changed.setattr(locks.threading, "RLock", Interrupted)
+        with pytest.raises(KeyboardInterrupt), KeyedLock("interrupted"):
+            entered.append(True)
+    assert not entered
+    with KeyedLock("interrupted"):  # nothing is left of it
+        assert locks._entries["interrupted"].users == 1
