@@ -1,6 +1,7 @@
 """Making a new store: everything is worked out and checked first, and the root document is written last.
 
-What a writer that was killed leaves has no root document, and is erased by the next one.
+What a writer that was killed leaves has no root document, or far away one with the mark of a group that is being
+written (:mod:`zardine.hierarchy.unfinished`), and is erased by the next one.
 
 Another store in the place of one that is there, so that one of both can always be had: the new arrays are stored beside
 the old ones, as in an edit (:mod:`zardine.vectors.storing.transactions`). One write of level 0's document agrees on the
@@ -11,15 +12,17 @@ store that cannot be read until the next writer, or ``repair``, brings that to a
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.engine.freshness import is_far
 from zardine.errors import (
     ConditionFailedError,
     ContainsGroupError,
@@ -30,10 +33,21 @@ from zardine.errors import (
     ZardineError,
 )
 from zardine.hierarchy.create import create_ancestors, erase_node
-from zardine.hierarchy.find import HIDDEN, child_names, describe, document_key, find_node, nothing_is_at, taken
+from zardine.hierarchy.find import (
+    HIDDEN,
+    UNFINISHED_NODE,
+    Seen,
+    child_names,
+    describe,
+    document_key,
+    find_node,
+    nothing_is_at,
+    taken,
+)
 from zardine.hierarchy.place import find_place
+from zardine.hierarchy.unfinished import marked
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.metadata.formats import parse_node_json
+from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.stores.base import Condition, Store, Version
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
@@ -61,12 +75,15 @@ from zardine.vectors.format.ragged import are_distinct, bounds_of
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.claims import claimed
 from zardine.vectors.storing.level_nodes import nodes_below
-from zardine.vectors.storing.node_writing import write_document, write_nodes
+from zardine.vectors.storing.node_writing import write_document, write_nodes, write_side_by_side
 from zardine.vectors.storing.store import NEXT, ORIGIN, PENDING, UNFINISHED, WRITER, VectorStore
 from zardine.vectors.storing.transactions import carry_out, finish, replace_below, settle
 
 _Corners = tuple[tuple[float, ...], tuple[float, ...]]
 
+
+_BY: Final = "zardine.vectors"
+"""Who writes a store whose root has the mark of a group that is being written."""
 
 REPLACED = "overwrite=True replaces it"
 """What can be done where something is stored already."""
@@ -258,7 +275,7 @@ def check_room(path: StoreLike, overwrite: bool) -> None:
     """Raise :class:`~zardine.errors.NodeExistsError` where no store can be written, before there is much to write."""
     store, inner = find_place(path, mode="a")
     node = None if overwrite else find_node(store, inner)
-    if node is not None:
+    if node is not None and _mark_of(node) is None:
         raise taken(store, inner, node, REPLACED)
 
 
@@ -286,17 +303,14 @@ def write_planned(
             return
     level = child(inner, "0")
     with store.lock(child(level, "zarr.json")):  # who writes here now is no writer that was killed
-        made = first = None
-        has_begun = False
-
-        def begin() -> None:
-            nonlocal first, has_begun
-            make_room(store, inner, overwrite)
-            has_begun = True
-            first = write_document(store, level, group({UNFINISHED: True}))
-
+        if is_far(store):
+            _write_marked(store, inner, nodes, attributes, root, overwrite=overwrite)
+            return
+        make_room(store, inner, overwrite)
+        made = None
         try:
-            written = attributes(write_nodes(store, level, nodes, first=begin))
+            first = write_document(store, level, group({UNFINISHED: True}))
+            written = attributes(write_nodes(store, level, nodes))
             condition = None if first is None else Condition(first)
             version = write_document(store, level, group(written), condition=condition)
             create_ancestors(store, inner)
@@ -304,8 +318,6 @@ def write_planned(
             if store.has_cheap_looks and version is not None:
                 _check_kept(store, level, version)
         except BaseException as error:
-            if not has_begun:
-                raise
             is_lost = isinstance(error, ConditionFailedError)
             with suppress(Exception):
                 if made is not None:
@@ -313,8 +325,85 @@ def write_planned(
                 if not is_lost or store.lock_is_exclusive or not store.exists(document_key(level)):
                     store.erase_prefix(f"{level}/")  # else somebody else has begun one there since
             if is_lost:
-                raise StoreError(f"somebody else has erased {describe(store, inner)} while it was written") from error
+                raise _erased_by_others(store, inner) from error
             raise
+
+
+def _write_marked(
+    store: Store,
+    inner: str,
+    nodes: Iterable[Node],
+    attributes: Callable[[Sequence[Node]], Mapping[str, Any]],
+    root: Mapping[str, Any],
+    *,
+    overwrite: bool,
+) -> None:
+    """Write a store far away, in as few rounds of requests as can be.
+
+    The root document comes first, with the mark of a group that is being written, which nobody opens, and again at the
+    end: over the version that was stored first, so that it is noticed if somebody else has begun here meanwhile.
+    """
+    level, token, mark, has_begun = child(inner, "0"), secrets.token_hex(16), None, False
+
+    def begin() -> None:
+        nonlocal mark, has_begun
+        make_room(store, inner, overwrite)
+        create_ancestors(store, inner)
+        has_begun = True
+        try:
+            mark = _put_mark(store, inner, token, Condition(None))
+        except ConditionFailedError as error:
+            has_begun = False
+            raise _met_others(store, inner) from error
+
+    def about(made: Sequence[Node]) -> GroupMetadata:
+        return group(attributes(made))
+
+    try:
+        write_side_by_side(store, level, nodes, first=begin, about=about)
+        write_document(store, inner, group(root), condition=None if mark is None else Condition(mark))
+    except BaseException as error:
+        if isinstance(error, ConditionFailedError):
+            raise _erased_by_others(store, inner) from error
+        if has_begun:
+            with suppress(Exception):
+                _erase_begun(store, inner, token)
+        raise
+
+
+def _put_mark(store: Store, path: str, token: str, condition: Condition | None) -> Version | None:
+    return write_document(store, path, marked(group({}), _BY, token), condition=condition)
+
+
+def _erase_begun(store: Store, path: str, token: str | None = None) -> bool:
+    """Remove what was written of a store whose root has the mark of one that is being written; whether it has that.
+
+    With ``token`` only if it is that one's. The mark is put anew first, so that its writer, who may live, notices that
+    it is taken over. Raises :class:`~zardine.errors.ConditionFailedError` if it was before.
+    """
+    seen = Seen()
+    mark = _mark_of(find_node(store, path, 3, seen=seen))
+    if mark is None or (token is not None and mark.get("id") != token):
+        return False
+    condition = None if seen.version is None else Condition(seen.version)
+    own = _put_mark(store, path, secrets.token_hex(16), condition)
+    store.erase_prefix(f"{child(path, '0')}/")
+    store.erase_version(document_key(path), own)
+    return True
+
+
+def _mark_of(node: NodeMetadata | None) -> Mapping[str, Any] | None:
+    """The mark of a root whose store is being written, or whose writer was killed over that; ``None`` for others."""
+    mark = node.unknown.get(UNFINISHED_NODE) if isinstance(node, GroupMetadata) else None
+    return mark if isinstance(mark, Mapping) and mark.get("by") == _BY else None
+
+
+def _met_others(store: Store, path: str) -> StoreError:
+    return StoreError(f"somebody else writes {describe(store, path)} just now: try again later")
+
+
+def _erased_by_others(store: Store, path: str) -> StoreError:
+    return StoreError(f"somebody else has erased {describe(store, path)} while it was written")
 
 
 def _check_kept(store: Store, level: str, version: Version) -> None:
@@ -350,6 +439,12 @@ def make_room(store: Store, path: str, overwrite: bool) -> None:
     if store.cost.is_slow and nothing_is_at(store, path):  # one look instead of one at each document that may be
         return
     node = find_node(store, path)
+    if _mark_of(node) is not None:
+        try:
+            _erase_begun(store, path)
+        except ConditionFailedError as error:
+            raise _met_others(store, path) from error
+        return
     prefix = f"{path}/" if path else ""
     if node is not None:
         if not overwrite:
@@ -381,8 +476,10 @@ def erase_leftover(store: Store, path: str) -> bool:
 
     What the jobs of a plan write stays.
     """
-    level = child(path, "0")
-    found = find_node(store, level, 3) if find_node(store, path) is None else None
+    level, root = child(path, "0"), find_node(store, path)
+    if _mark_of(root) is not None:
+        return _erase_begun(store, path)
+    found = find_node(store, level, 3) if root is None else None
     named = set(found.attributes) if isinstance(found, GroupMetadata) else set()
     is_ours = bool(named & {UNFINISHED, LEVEL}) and WRITER not in named
     if is_ours:

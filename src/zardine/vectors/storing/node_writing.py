@@ -70,17 +70,10 @@ _TOGETHER: Final = 32 * 2**20
 before these are there."""
 
 
-def write_nodes(
-    store: Store, path: str, nodes: Iterable[Node], *, first: Callable[[], object] | None = None
-) -> list[Node]:
-    """Store new nodes below ``path``, each with what it holds, and return them. No document names any of them yet.
-
-    ``first`` is called before anything is stored; far away nodes are planned meanwhile.
-    """
-    if is_far(store) and not can_make_cells(store):
-        return _write_side_by_side(store, path, nodes, first)
-    if first is not None:
-        first()
+def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
+    """Store new nodes below ``path``, each with what it holds, and return them. No document names any of them yet."""
+    if is_far(store):
+        return write_side_by_side(store, path, nodes)
     if can_make_cells(store):
         return _write_together(store, path, nodes)
     made: list[Node] = []
@@ -100,10 +93,19 @@ def write_nodes(
     return made
 
 
-def _write_side_by_side(
-    store: Store, path: str, nodes: Iterable[Node], first: Callable[[], object] | None
+def write_side_by_side(
+    store: Store,
+    path: str,
+    nodes: Iterable[Node],
+    *,
+    first: Callable[[], object] | None = None,
+    about: Callable[[Sequence[Node]], NodeMetadata] | None = None,
 ) -> list[Node]:
-    """:func:`write_nodes` far away."""
+    """:func:`write_nodes` far away.
+
+    ``first`` is called before anything is stored; nodes are planned meanwhile. ``about`` gives the document of the node
+    at ``path``, which is stored with the last ones below it.
+    """
     made: list[Node] = []
 
     def noted() -> Iterator[tuple[str, Node, NodeMetadata]]:
@@ -111,9 +113,19 @@ def _write_side_by_side(
             made.append(node)
             yield child(path, node.path), node, node.metadata
 
-    batches = _batches(store, noted(), documents=True)
+    def batches() -> Iterator[list[Callable[[], object]]]:
+        calls: list[Callable[[], object]] = []
+        for following in _batches(store, noted(), documents=True):
+            if calls:
+                yield calls
+            calls = following
+        if about is not None:
+            calls.append(partial(write_document, store, path, about(made)))
+        yield calls
+
+    waiting = batches()
     if first is not None:
-        planned = in_background(lambda each: next(each, []), batches)
+        planned = in_background(next, waiting)
         try:
             first()
         except BaseException:
@@ -121,7 +133,7 @@ def _write_side_by_side(
                 planned()  # nothing is planned any more when the error is out
             raise
         _make(store, planned())
-    for calls in batches:
+    for calls in waiting:
         _make(store, calls)
     return made
 
