@@ -113,17 +113,10 @@ def write_side_by_side(
             made.append(node)
             yield child(path, node.path), node, node.metadata
 
-    def batches() -> Iterator[list[Callable[[], object]]]:
-        calls: list[Callable[[], object]] = []
-        for following in _batches(store, noted(), documents=True):
-            if calls:
-                yield calls
-            calls = following
-        if about is not None:
-            calls.append(partial(write_document, store, path, about(made)))
-        yield calls
+    def last() -> Callable[[], object] | None:
+        return None if about is None else partial(write_document, store, path, about(made))
 
-    waiting = batches()
+    waiting = _batches(store, noted(), documents=True, last=last)
     if first is not None:
         planned = in_background(next, waiting)
         try:
@@ -145,9 +138,16 @@ def write_values_of(store: Store, nodes: Iterable[tuple[str, Node, NodeMetadata]
 
 
 def _batches(
-    store: Store, nodes: Iterable[tuple[str, Node, NodeMetadata]], *, documents: bool
+    store: Store,
+    nodes: Iterable[tuple[str, Node, NodeMetadata]],
+    *,
+    documents: bool,
+    last: Callable[[], Callable[[], object] | None] = lambda: None,
 ) -> Iterator[list[Callable[[], object]]]:
-    """Yield calls that store what nodes hold, and their ``documents``, in any order: some at a time."""
+    """Yield calls that store what nodes hold, and their ``documents``, in any order: some at a time.
+
+    ``last`` gives one more call for the last ones, when all nodes are planned.
+    """
     calls: list[Callable[[], object]] = []
     size = 0
     for path, node, metadata in nodes:
@@ -159,7 +159,8 @@ def _batches(
                 calls, size = [], 0
         if documents:
             calls.append(partial(write_document, store, path, metadata))
-    yield calls
+    end = last()
+    yield calls if end is None else [*calls, end]
 
 
 def _make(store: Store, calls: Sequence[Callable[[], object]]) -> None:
