@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.engine.waiting_together import begun
 from zardine.errors import SelectionError
 from zardine.vectors.content.arguments import checked_box
 from zardine.vectors.content.content import Content
@@ -28,7 +29,6 @@ from zardine.vectors.reading.loading_objects import load_groups, load_manifests,
 from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import check_on_grid, present_chunks
 from zardine.vectors.reading.query import ALL, Names, Query
-from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.store import Level
 

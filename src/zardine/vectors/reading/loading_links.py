@@ -11,6 +11,7 @@ import numpy as np
 
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
+from zardine.engine.waiting_together import begun
 from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.vectors.content.columns import Column, column_of
 from zardine.vectors.content.content import Content, Links
@@ -21,7 +22,6 @@ from zardine.vectors.reading.ahead import ask_on
 from zardine.vectors.reading.loading import column_of_cells, dtype_of
 from zardine.vectors.reading.presence import lost_cell, present_chunks
 from zardine.vectors.reading.query import ALL, Names
-from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_together import Cells
 from zardine.vectors.storing.store import Level
