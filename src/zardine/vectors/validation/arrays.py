@@ -93,13 +93,8 @@ def _check_array(place: str, array: CellArray, rank: int) -> Iterator[Finding]:
         yield error("grid-rank", place, f"an array of {array.rank} axes; the chunks of the level have {rank}")
         return
     yield from _check_document(place, array.attributes)
-    is_sharded = array.array.shards is not None
-    looks: list[Callable[[], Any]] = [
-        partial(_is_settled, array),
-        array.found,
-        *([partial(_strays, array)] if is_sharded else []),
-    ]
-    is_settled, look, *others = begun(array.array.store, looks)
+    looks: list[Callable[[], Any]] = [partial(_is_settled, array), array.found, partial(_strays, array)]
+    is_settled, look, *others = begun(array.array.store, looks[: 2 if array.array.shards is None else 3])
     if not is_settled():
         reason = "a conversion is under way, or was interrupted: then repair brings it to an end"
         yield warning("conversion-unfinished", place, reason)
