@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from contextlib import suppress
+from functools import cache, partial
+from typing import Any, Final, Generic, TypeVar
 
 from zardine.engine.freshness import is_far
 from zardine.engine.workers import for_each, most_requests
@@ -12,6 +13,9 @@ from zardine.stores.base import Store
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_MOST_AHEAD: Final = 4096
+"""Nodes of a hierarchy that are held before they are wanted."""
 
 
 def begun(store: Store, calls: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
@@ -62,4 +66,49 @@ def each_begun(store: Store, call: Callable[[T], R], items: Iterable[T]) -> Iter
         raise fault
 
 
-__all__ = ["begun", "each_begun"]
+class Descent(Generic[T, R]):
+    """What is directly below the nodes of a hierarchy, one after the other; far away those of a depth wait together.
+
+    What is found ahead is held until it is wanted: some thousand nodes, and then no more is asked for ahead.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        first: T,
+        look: Callable[[T], R],
+        inner: Callable[[T, R], Iterable[T]],
+        *,
+        name: Callable[[T], str],
+        size: Callable[[R], int],
+        most: int = _MOST_AHEAD,
+    ) -> None:
+        """Begin at ``first``.
+
+        ``look``: finds what is below a node; ``inner``: those of it that have something below them; ``name``: of a
+        node; ``size``: how many nodes were found; ``most``: how many are held before they are wanted, about.
+        """
+        self._look, self._name = look, name
+        self._found: dict[str, Callable[[], R]] = {}
+        if is_far(store):
+            nodes, held, step = [first], 0, 4 * most_requests(store)
+            while nodes:
+                below: list[T] = []
+                for start in range(0, len(nodes), step):
+                    if held > most:
+                        return
+                    some = nodes[start : start + step]
+                    for node, result in zip(some, begun(store, [partial(look, node) for node in some]), strict=True):
+                        found = self._found[name(node)] = cache(result)
+                        with suppress(Exception):  # it is raised to who asks for it
+                            below += inner(node, found())
+                            held += size(found())
+                nodes = below
+
+    def of(self, node: T) -> R:
+        """Return what is below a node. Raises what looking for it raised."""
+        found = self._found.pop(self._name(node), None)
+        return self._look(node) if found is None else found()
+
+
+__all__ = ["Descent", "begun", "each_begun"]

@@ -24,6 +24,7 @@ from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import find_chunks, read_chunk_object, read_index
 from zardine.engine.read_elements import decode_element
+from zardine.engine.stored import sizes_of
 from zardine.engine.waiting_together import each_begun
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
@@ -362,13 +363,7 @@ def _objects(array: Array, *, off_grid: bool = False) -> Iterator[tuple[int, ...
 def stored_sizes(array: Array) -> tuple[int, int]:
     """How many objects of an array are stored, and how many bytes they have together."""
     store, keys = array.store, [array._handle.key(where) for where in _objects(array)]
-    sizes = [0] * len(keys)
-
-    def look(which: int) -> None:
-        sizes[which] = store.size(keys[which]) or 0
-
-    for_each(look, range(len(keys)), len(keys), most_requests(store))
-    return len(keys), sum(sizes)
+    return len(keys), sizes_of(store, keys)
 
 
 def objects_off_grid(array: Array) -> Iterator[str]:
