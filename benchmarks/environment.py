@@ -1,7 +1,8 @@
 """The virtual environment of the benchmark: the newest Python found, the peers from PyPI, zardine from this checkout.
 
-Only the standard library is needed here. The checkout is built from a copy, as ``pip install`` of a release would build
-it (native kernel optimised, if cargo is there), and again whenever one of its files changes.
+With it goes an S3 server in Go, built from modules of Go where go is. Only the standard library is needed here. The
+checkout is built from a copy, as ``pip install`` of a release would build it (native kernel optimised, if cargo is
+there), and again whenever one of its files changes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ VECTORS = ("zarr-vectors==0.9.2", "trx-python", "geopandas", "pyarrow", "laspy[l
 """Programs of vectors, and what reads from buckets."""
 SERVER = ("moto[s3,server]", "pytest")
 """A bucket, and what starts it for the tests."""
+GATEWAY, GATEWAY_VERSION = "versitygw", "1.8.0"
+"""An S3 server that is fast enough for what is measured far away."""
+GATEWAY_SUM = "h1:au+wI+aybno/STsQiSm35Uu6Q6iK5MWReQxgO6SEMFc="
+"""Of its module, as Go writes it into the program; those of what it needs are in the module, and Go checks them."""
 PARTS = ("pyproject.toml", "setup.py", "setup.cfg", "README.md", "LICENSE", "src", "rust")
 """What a build of zardine needs."""
 
@@ -46,7 +51,40 @@ def prepare(folder: Path = FOLDER, *, upgrade: bool = False) -> Path:
         print("installing zardine from this checkout", flush=True)
         _install(python, folder)
         stamp.write_text(now)
+    if gateway(folder) is None and (failure := _build_gateway(folder)):
+        print(f"{GATEWAY} could not be built, far away is measured with moto: {failure}", file=sys.stderr, flush=True)
     return python
+
+
+def gateway(folder: Path = FOLDER) -> Path | None:
+    """The program of the S3 server, if this version of it was built."""
+    program, stamp = folder / "bin" / GATEWAY, folder / ".gateway"
+    return program if program.exists() and stamp.exists() and stamp.read_text() == GATEWAY_SUM else None
+
+
+def _build_gateway(folder: Path) -> str:
+    """Why the S3 server could not be built; empty if it was."""
+    go = shutil.which("go")
+    if go is None:
+        return "there is no go"
+    module, place = "github.com/versity/versitygw", (folder / "bin").resolve()
+    print(f"building {GATEWAY} {GATEWAY_VERSION}", flush=True)
+    settings = os.environ | {"GOBIN": str(place), "CGO_ENABLED": "0"}
+    command = [go, "install", f"{module}/cmd/{GATEWAY}@v{GATEWAY_VERSION}"]
+    try:
+        call = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=1800)
+        if call.returncode:
+            return call.stderr.strip()[-300:] or f"go ended with {call.returncode}"
+        about = subprocess.run([go, "version", "-m", str(place / GATEWAY)], **_QUIET)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if not re.search(
+        rf"\tmod\t{re.escape(module)}\tv{re.escape(GATEWAY_VERSION)}\t{re.escape(GATEWAY_SUM)}", about.stdout
+    ):
+        (place / GATEWAY).unlink()
+        return "the sum of its module is another one"
+    (folder / ".gateway").write_text(GATEWAY_SUM)
+    return ""
 
 
 def build(folder: Path = FOLDER) -> str:

@@ -9,11 +9,13 @@ Prints two tables in Markdown: of each step and program the requests, the bytes 
 the rounds with least and most and the time of processors; and the peak memory of each step beyond what was held before
 it. No step takes less than a request waits; the fastest peer's time over zardine's is the last column.
 
-The server is moto's S3, which answers one request at a time, in Python: requests cost more than their latency here, the
-same for all. Between it and the implementations is a proxy, which waits, fails and counts. Every round has processes of
-its own, starts with another program, and no step finds what another one has read: each has an array of its own. The
-server runs with the packages of this interpreter (``make test`` installs them), the implementations in ``.bench-venv``,
-which ``make bench`` makes. zardine is that of this checkout, or the one installed where all runs in ``.bench-venv``.
+The server is versitygw (``far_server.py``), on the same processors. Where that could not be built, or with ``--server
+moto``, it is moto, which answers one request at a time, in Python: requests cost more than their latency then, the same
+for all. Between it and the implementations is a proxy, which waits, fails and counts (``distance.py``). Every round has
+processes of its own, starts with another program, and no step finds what another one has read: each has an array of its
+own. moto runs with the packages of this interpreter (``make test`` installs them), the implementations in
+``.bench-venv``, which ``make bench`` makes. zardine is that of this checkout, or the one installed where all runs in
+``.bench-venv``.
 """
 
 from __future__ import annotations
@@ -28,13 +30,14 @@ import time
 from pathlib import Path
 from statistics import median
 
+import far_server
+from distance import Distance
 from tables import megabytes, shown, spread, table
 from worker import peak, reset_peak
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN = "" if "bench-venv" in sys.prefix else str(ROOT / "src")
 """Where zardine is, unless it is installed."""
-sys.path.insert(0, str(ROOT / "tests"))
 
 STEPS = {
     "known": "open an array, format known",
@@ -94,7 +97,7 @@ class Zardine:
 
         self.zarr = zardine
         self.root = f"s3://{bucket}" if over == "s3" else f"{url}/{bucket}"
-        options = {"endpoint_url": url, "key": "t", "secret": "t", "region": "us-east-1"}
+        options = {"endpoint_url": url, "key": "test", "secret": "test", "region": "us-east-1"}
         self.more = {"storage_options": options} if over == "s3" else {}
         self.mode = "r+" if over == "s3" else "r"
 
@@ -162,7 +165,7 @@ class ZarrPython(Zardine):
                 return zarr.storage.ObjectStore(
                     stores.HTTPStore(f"{url}/{bucket}/{name}.zarr", **client), read_only=True
                 )
-            options = {"endpoint": url, "access_key_id": "t", "secret_access_key": "t", "region": "us-east-1"}
+            options = {"endpoint": url, "access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
             return zarr.storage.ObjectStore(stores.S3Store(bucket, prefix=f"{name}.zarr", **client, **options))
 
         self.place = place
@@ -177,7 +180,7 @@ class ZarrPythonFsspec(Zardine):
         super().__init__(url, bucket, over)
         import zarr
 
-        options = {"endpoint_url": url, "key": "t", "secret": "t", "client_kwargs": {"region_name": "us-east-1"}}
+        options = {"endpoint_url": url, "key": "test", "secret": "test", "client_kwargs": {"region_name": "us-east-1"}}
         self.zarr, self.more = zarr, {"storage_options": options} if over == "s3" else {}
 
 
@@ -195,7 +198,7 @@ class Tensorstore:
     def __init__(self, url: str, bucket: str, over: str) -> None:
         import tensorstore as ts
 
-        os.environ.update(AWS_ACCESS_KEY_ID="t", AWS_SECRET_ACCESS_KEY="t")
+        os.environ.update(AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test")
         s3 = {"driver": "s3", "bucket": bucket, "endpoint": url, "aws_region": "us-east-1"}
         http = {"driver": "http", "base_url": f"{url}/{bucket}/"}
         self.ts, self.over, self.kvstore = ts, over, s3 if over == "s3" else http
@@ -342,14 +345,13 @@ def work(kind: str, url: str, bucket: str, over: str, wanted: list[str]) -> None
         next_step(json.dumps([name, *took, error]))
 
 
-def prepare(bucket: str) -> None:
+def prepare(url: str, bucket: str) -> None:
     """Store what the steps work on."""
     import numpy as np
 
     import zardine
-    from servers import servers
 
-    options = {"storage_options": servers.s3_options()}
+    options = {"storage_options": {"endpoint_url": url, "key": "test", "secret": "test", "region": "us-east-1"}}
     values = np.random.default_rng(0).integers(1, 1000, SHAPE, "u2")
 
     def make(name: str, **how) -> None:
@@ -393,15 +395,13 @@ class Step:
         return f"{text}, {spread(self.seconds)}, processors {shown(median(self.spent))}" if times else text
 
 
-def measure(kind: str, bucket: str, options: argparse.Namespace, number: int, found: dict[str, Step]) -> None:
+def measure(
+    kind: str, server: str, bucket: str, options: argparse.Namespace, number: int, found: dict[str, Step]
+) -> None:
     """One round of one implementation."""
-    from servers import servers
-    from servers.fault_proxy import FaultProxy
-
-    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
     chance = random.Random(number)
-    proxy.latency = options.latency
-    proxy.always = lambda *_: 503 if chance.random() < options.errors else None
+    port = int(server.rpartition(":")[2])
+    proxy = Distance(port, options.latency, lambda: chance.random() < options.errors)
     command = [options.python, __file__, "--work", kind, proxy.url, bucket, options.over, "--steps", *options.steps]
     environment = os.environ | ({"PYTHONPATH": OWN} if OWN else {})
     with subprocess.Popen(
@@ -409,20 +409,20 @@ def measure(kind: str, bucket: str, options: argparse.Namespace, number: int, fo
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        servers.s3().log()
         for line in process.stdout:
-            log, requests = servers.s3().log(), len(proxy.requests)
+            requests, nbytes = list(proxy.requests), proxy.nbytes
             proxy.requests.clear()
+            proxy.nbytes = 0
             if line.startswith("["):
                 name, seconds, spent, memory, error = json.loads(line)
                 if not error:
                     step = found.setdefault(name, Step())
-                    step.requests.append(requests)
+                    step.requests.append(len(requests))
                     step.seconds.append(seconds)
                     step.spent.append(spent)
                     step.memory = max(step.memory, memory)
-                    step.lists = sum("list-type" in each for each in log)
-                    step.nbytes.append(sum(int(each.split()[4]) for each in log))
+                    step.lists = sum("list-type" in each for each in requests)
+                    step.nbytes.append(nbytes)
                 elif error != "has none":
                     print(f"{kind}, {name}: {error}", file=sys.stderr)
             process.stdin.write("\n")
@@ -446,37 +446,37 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", action="append", choices=KINDS)
     parser.add_argument("--steps", nargs="*", choices=[*STEPS], default=[*STEPS])
+    far_server.add_option(parser)
     parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
         work(*options.work, options.steps)
         return
-    from servers import servers
-
     columns: dict[str, dict[str, Step]] = {kind: {} for kind in options.only or KINDS}
-    bucket = servers.new_bucket(**({"x_amz_acl": "public-read"} if options.over == "http" else {}))
-    prepare(bucket)
-    kinds = list(columns)
-    for number in range(options.rounds):
-        shift = number % len(kinds)
-        for kind in kinds[shift:] + kinds[:shift]:
-            measure(kind, bucket, options, number, columns[kind])
-    print(about(options) + "\n")
+    server = far_server.start(options.server)
+    try:
+        bucket = server.new_bucket(public=options.over == "http")
+        prepare(server.url, bucket)
+        kinds = list(columns)
+        for number in range(options.rounds):
+            shift = number % len(kinds)
+            for kind in kinds[shift:] + kinds[:shift]:
+                measure(kind, server.url, bucket, options, number, columns[kind])
+    finally:
+        server.close()
+    print(about(options, server.about) + "\n")
     print(report(columns, times=bool(options.latency)))
     print(memory(columns), end="")
 
 
-def about(options: argparse.Namespace) -> str:
+def about(options: argparse.Namespace, server: str) -> str:
     """Say what the tables are of, as a heading and a sentence."""
     where = "S3" if options.over == "s3" else "HTTP"
     waits = f", {options.latency * 1e3:g} ms a request" if options.latency else ""
     fails = f", of which {options.errors:.0%} are answered by an error" if options.errors else ""
     rounds = f"Median of {options.rounds} rounds (least – most). " if options.latency and options.rounds > 1 else ""
     least = f" No step can take less than {options.latency * 1e3:g} ms." if options.latency else ""
-    return (
-        f"### {where}{waits}{fails}\n\n{rounds}The server (moto) answers one request at a time, in Python, on the same"
-        f" processors.{least}"
-    )
+    return f"### {where}{waits}{fails}\n\n{rounds}The server is {server}, on the same processors.{least}"
 
 
 def report(columns: dict[str, dict[str, Step]], *, times: bool) -> str:

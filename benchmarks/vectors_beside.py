@@ -11,8 +11,8 @@ least and the most. What boxes and ids find is compared. *Memory* is the most re
 was held before it. The files are in ``--folder`` (``/dev/shm`` where that is).
 
 ``far`` does the same with a bucket of S3, behind a proxy in which each request waits; it also counts the requests. Each
-step has a process of its own, which has read nothing before. The server (moto) answers one request at a time, in
-Python. trx-python and laspy have no way into a bucket.
+step has a process of its own, which has read nothing before. The server is versitygw, or moto where that could not be
+built (``far_server.py``), on the same processors. trx-python and laspy have no way into a bucket.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import far_server
+from distance import Distance
 from tables import megabytes, spread
 from tables import table as markdown
 from vector_programs import FAR, PROGRAMS, STEPS, TAKES, Lines, Points, Program
@@ -134,23 +136,21 @@ def near(kind: str, count: int, options: argparse.Namespace) -> dict[str, Found]
     return columns
 
 
-def far(kind: str, count: int, options: argparse.Namespace) -> dict[str, Found]:
+def far(kind: str, count: int, options: argparse.Namespace, server: Any) -> dict[str, Found]:
     """All rounds of the programs that can, on a bucket far away."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    from servers import servers
-    from servers.fault_proxy import FaultProxy
-
     names = [name for name in TAKES[kind] if name in FAR and (not options.only or name in options.only)]
     columns: dict[str, Found] = {name: {} for name in names}
     for turn in range(options.rounds):
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
-            proxy, bucket = FaultProxy(int(servers.s3().url.rpartition(":")[2])), servers.new_bucket()
+            proxy = Distance(int(server.url.rpartition(":")[2]), options.latency)
+            bucket = server.new_bucket()
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
                 for step in STEPS:
-                    if not PROGRAMS[name].takes(step, lines=kind == "lines"):
+                    # all else is done with what is written
+                    wanted = not options.steps or step in ("write", *options.steps)
+                    if not wanted or not PROGRAMS[name].takes(step, lines=kind == "lines"):
                         continue
-                    proxy.latency = options.latency
                     about = [name, kind, str(count), folder, step, proxy.url, bucket]
                     measure([sys.executable, __file__, "--work", *about], columns[name], options.limit, proxy)
                     if step == "write" and not any("seconds" in each for each in columns[name].get(step, [])):
@@ -168,17 +168,19 @@ def check(columns: dict[str, Found]) -> None:
         assert not exact or all(number is None or number >= max(exact) for number in counts.values()), (step, counts)
 
 
-def table(columns: dict[str, Found], title: str, kind: str, limit: float) -> str:
+def table(columns: dict[str, Found], title: str, kind: str, options: argparse.Namespace) -> str:
     """Times as Markdown: median (least to most), the best of the others over ours, and whether that is not behind."""
     rows = []
     for step, says in STEPS.items():
+        if options.steps and step not in options.steps:
+            continue
         cells, middles = [], {}
         for name, found in columns.items():
             told = [each for each in found.get(step, []) if "seconds" in each]
             seconds = [each["seconds"] for each in told]
             if not seconds:
                 takes = PROGRAMS[name].takes(step, lines=kind == "lines")
-                cells.append("failed" if step in found else f"none in {limit:g} s" if takes else "—")
+                cells.append("failed" if step in found else f"none in {options.limit:g} s" if takes else "—")
                 continue
             middles[name] = median(seconds)
             cell = spread(seconds)
@@ -221,6 +223,7 @@ def main() -> None:
     parser.add_argument("--steps", action="append", choices=list(STEPS), default=[])
     parser.add_argument("--limit", type=float, default=300, help="seconds for a process, which is ended then")
     parser.add_argument("--folder", default="/dev/shm" if Path("/dev/shm").is_dir() else None)
+    far_server.add_option(parser)
     options = parser.parse_args()
     counts = {
         "lines": options.lines or (10_000 if options.what == "near" else 2_000),
@@ -230,12 +233,19 @@ def main() -> None:
     print(f"## Beside other programs, {where}\n")
     print("1,000 cells of 100 units, shards of 8 x 8 x 8. Medians of the rounds (least – most).")
     print(f"Made by `benchmarks/vectors_beside.py`, which says how. {versions()}.")
-    for kind, count in counts.items():
-        columns = (near if options.what == "near" else far)(kind, count, options)
-        title = f"{count:,} {NOUNS[kind]}"
-        print(f"\n{table(columns, title, kind, options.limit)}", flush=True)
-        print(memory(columns, "peak memory, MB"), flush=True)
-        check(columns)
+    server = far_server.start(options.server) if options.what == "far" else None
+    if server:
+        print(f"The server is {server.about}, on the same processors.")
+    try:
+        for kind, count in counts.items():
+            columns = far(kind, count, options, server) if server else near(kind, count, options)
+            title = f"{count:,} {NOUNS[kind]}"
+            print(f"\n{table(columns, title, kind, options)}", flush=True)
+            print(memory(columns, "peak memory, MB"), flush=True)
+            check(columns)
+    finally:
+        if server:
+            server.close()
 
 
 if __name__ == "__main__":

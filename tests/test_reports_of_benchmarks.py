@@ -127,7 +127,19 @@ def test_requests_far_away_are_counted() -> None:
     pytest.importorskip("moto")
     pytest.importorskip("obstore")
     steps = ("known", "cold", "warm", "kept", "line")
-    text = run("far.py", "--python", sys.executable, "--only", "zardine", "--latency", "0.005", "--steps", *steps)
+    text = run(
+        "far.py",
+        "--python",
+        sys.executable,
+        "--only",
+        "zardine",
+        "--server",
+        "moto",
+        "--latency",
+        "0.005",
+        "--steps",
+        *steps,
+    )
     for step, (requests, size) in {
         "open an array, format known": (1, "1.0 KB"),
         "one inner chunk, cold": (1, "262.8 KB"),

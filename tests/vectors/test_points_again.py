@@ -259,11 +259,11 @@ def test_a_shard_that_is_not_the_usual_case_is_changed_afterwards(
     logs = []
     real = transactions.apply_log
 
-    def noted(store: Any, where: str, log: Any, known: Any) -> None:
+    def noted(store: Any, where: str, log: Any, *more: Any) -> None:
         nonlocal carried
         carried += 1
         logs.append(decode_log(Path(path, LOG).read_bytes(), log.token))
-        real(store, where, log, known)
+        real(store, where, log, *more)
 
     monkeypatch.setattr(transactions, "apply_log", noted)
     told.clear()

@@ -114,7 +114,7 @@ def foreign_facts(node: Array | Group) -> dict[str, Any]:
 
 def stored_facts(node: Array | Group, advance: Advance) -> dict[str, Any]:
     """Return what is stored of an array, or of all arrays below a group; looks at every stored object."""
-    from zardine.engine.waiting_together import begun, each_begun
+    from zardine.engine.side_by_side import begun, each_begun
     from zardine.nodes.array import Array
 
     def look(array: Array) -> tuple[int, int, int]:

@@ -30,7 +30,7 @@ def children_ahead(group: Group, level: int | None = None) -> Callable[[Group], 
 
     Where the store is far away they are asked for ahead, depth after depth.
     """
-    from zardine.engine.waiting_together import Descent
+    from zardine.engine.side_by_side import Descent
     from zardine.nodes.group import Group
 
     def groups(place: tuple[int, Group], found: list[tuple[str, Child]]) -> Iterator[tuple[int, Group]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zardine.chunk_grids import Axis
 from zardine.codecs.base import Codec
-from zardine.engine.waiting_together import Descent, begun
+from zardine.engine.side_by_side import Descent, begun
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.nodes.array_base import StoredFacts

@@ -15,7 +15,7 @@ from zardine.creation.v3 import as_written, parse_shape
 from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike
 from zardine.engine.freshness import is_far, moment, note_seen
-from zardine.engine.waiting_together import Descent
+from zardine.engine.side_by_side import Descent
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import (
     ArrayNotFoundError,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.engine.waiting_together import each_begun
+from zardine.engine.side_by_side import each_begun
 from zardine.errors import ArrayChangedError, SelectionError, ZardineError
 from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.array import Array

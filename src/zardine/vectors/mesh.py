@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import append_links
+from zardine.vectors.changing.asking_ahead import of_addition
 from zardine.vectors.changing.creating import GivenObjects, StoreOptions
 from zardine.vectors.changing.large_stores import write_linked
-from zardine.vectors.changing.one_writer import alone, repeated
+from zardine.vectors.changing.one_writer import alone_asking, repeated
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, one_of, plain_array, plain_ids
 from zardine.vectors.content.columns import checked_mapping
@@ -72,7 +73,7 @@ def write_spooled_mesh(
 
 
 @repeated
-@alone
+@alone_asking(of_addition)
 def append_mesh(
     path: StoreLike,
     positions: npt.ArrayLike,

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, checked_kind, new_points
+from zardine.vectors.changing.asking_ahead import ask_for_cells, of_points
 from zardine.vectors.changing.creating import GivenObjects, StoreOptions, new_objects
 from zardine.vectors.changing.large_stores import store_points
 from zardine.vectors.changing.levels import change_cells, open_to_change, open_to_change_again
-from zardine.vectors.changing.one_writer import alone_again, repeated
+from zardine.vectors.changing.one_writer import alone_asking, repeated
 from zardine.vectors.changing.points_again import add_again
 from zardine.vectors.changing.points_behind import points_behind
 from zardine.vectors.changing.values import write_value
@@ -129,7 +130,7 @@ def append_points(
 
 
 @repeated
-@alone_again
+@alone_asking(of_points, again=True)
 def _append_points(
     path: StoreLike,
     positions: npt.ArrayLike,
@@ -140,6 +141,7 @@ def _append_points(
 ) -> None:
     level = checked_kind(open_to_change_again(path), "append_points", "point_cloud")
     points = new_points(positions, level)
+    ask_for_cells(level, points)
     columns = columns_of(vertex_attributes, len(points), "points")
     known = known_ids(level)
     if (object_ids is not None) != (known is not None):

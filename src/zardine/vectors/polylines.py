@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.engine.side_by_side import begun
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, new_ids, new_points, open_to_add
+from zardine.vectors.changing.asking_ahead import ask_for_cells, of_addition
 from zardine.vectors.changing.creating import GivenObjects, StoreOptions, check_options, new_objects, rank_of
 from zardine.vectors.changing.large_stores import Lines, store_lines
 from zardine.vectors.changing.levels import kind_of
-from zardine.vectors.changing.one_writer import alone, repeated
+from zardine.vectors.changing.one_writer import alone_asking, repeated
 from zardine.vectors.changing.values import checked_kind, write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, plain_array
 from zardine.vectors.content.changes import LINES
-from zardine.vectors.content.columns import checked_mapping, columns_of
+from zardine.vectors.content.columns import Column, checked_mapping, columns_of
 from zardine.vectors.content.grouping import gains_of
 from zardine.vectors.content.parts import Vertices, loaded
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
 from zardine.vectors.format.ragged import ranges, rows_at, starts_of
 from zardine.vectors.reading.ahead import expected_of
 from zardine.vectors.reading.answer import check_geometry, crs_of, find_objects, resolve, values_of
-from zardine.vectors.reading.loading_objects import expect_tables, known_ids, load_object_tables
+from zardine.vectors.reading.loading_objects import (
+    expect_tables,
+    known_ids,
+    load_object_tables,
+    load_tables,
+    rows_of_objects,
+)
 from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
@@ -96,7 +105,7 @@ def write_spooled_lines(
 
 
 @repeated
-@alone
+@alone_asking(of_addition)
 def append_polylines(
     path: StoreLike,
     polylines: Sequence[npt.ArrayLike],
@@ -117,6 +126,10 @@ def append_polylines(
         raise DataError(f"{level.owner.name} has no object index, which says what its lines are")
     whole, lengths = joined_lines(polylines, level.owner.root.ndim)
     points = new_points(whole, level)
+    goes_on = np.ones(len(points), np.bool_)
+    goes_on[starts_of(lengths)[:-1][lengths > 0]] = False
+    later = np.flatnonzero(goes_on)
+    ask_for_cells(level, points, np.stack([later - 1, later], axis=1), only_across=True)
     if kind_of(level) == "line" and (lengths != 2).any():
         which = int(np.flatnonzero(lengths != 2)[0])
         raise DataError(f"{level.owner.name} holds straight lines; line {which} has {lengths[which]} vertices, not 2")
@@ -199,15 +212,20 @@ def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
     level = asked.level
     whole = read_whole(asked)
     if whole is not None:
+        tables = load_object_tables(level, whole.manifests, of_objects)
         columns = {name: column.decoded() for name, column in whole.vertex_attributes.items()}
-        return _made(level, whole.manifests, (whole.positions, whole.starts), columns, of_objects)
-    found = find_objects(asked)
-    if found is None:
+        return _made(level, whole.manifests, (whole.positions, whole.starts), columns, tables)
+    if asked.manifests is None:
         raise SelectionError(f"{level.owner.name} has no lines: level {query.level} has no object index")
+    load = partial(load_tables, level, "object_attributes", asked.manifests.row_count, of_objects)
+    of_lines, of_tables = begun(level.owner.store, (partial(find_objects, asked), load))
+    found = of_lines()
+    assert found is not None  # since there are manifests
     content, manifests = found.content, found.manifests
     starts, rows = content.rows_of_objects()
     columns = values_of(content.vertex_attributes, rows, query.attributes)
-    return _made(found.level, manifests, (rows_at(content.positions, rows), starts), columns, of_objects)
+    tables = rows_of_objects(of_tables(), manifests)
+    return _made(level, manifests, (rows_at(content.positions, rows), starts), columns, tables)
 
 
 def _made(
@@ -215,10 +233,9 @@ def _made(
     manifests: Manifests,
     vertices: tuple[npt.NDArray[Any], npt.NDArray[np.int64]],
     columns: dict[str, npt.NDArray[Any]],
-    of_objects: Names,
+    tables: dict[str, Column],
 ) -> Polylines:
     """What was read of lines: ``vertices`` are positions, and where those of each line start."""
-    tables = load_object_tables(level, manifests, of_objects)
     of_lines = {name: column.decoded() for name, column in tables.items()}
     return Polylines(*vertices, manifests.ids.copy(), columns, of_lines, crs_of(level))
 

@@ -377,10 +377,10 @@ class _Coarse:
         paths = {node.path for node in nodes}
         block = new_level(number, self._count, [name for name in FAMILIES if name in paths], **more)
         told = {MADE: {**made, "of": self._fine.document.vertex_count}, UNFINISHED: True}
-        replace_nodes(level, nodes, [], {**block, **told})
+        down = [Node("links", group()), *self._down.nodes()] if self._linked else []
+        replace_nodes(level, [*nodes, *down], [], {**block, **told})
         if self._linked:
             _store_links(self._owner.level(number - 1), self._up, 1)
-            _store_links(self._owner.level(number), self._down, -1)
 
     def _grid(self, keys: Ints) -> Grid:
         """The grid of the level, which holds every cell that is made of those of ``keys``."""

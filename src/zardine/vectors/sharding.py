@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from zardine.buffers import Ints
-from zardine.engine.waiting_together import each_begun
+from zardine.engine.side_by_side import each_begun
 from zardine.errors import DataError
 from zardine.hierarchy.find import load_group
 from zardine.hierarchy.update import update_node

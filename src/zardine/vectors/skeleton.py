@@ -12,9 +12,10 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, ids_to_add_to, new_points, objects_for, open_to_add
+from zardine.vectors.changing.asking_ahead import ask_for_cells, of_addition
 from zardine.vectors.changing.creating import GivenObjects, StoreOptions, check_options, new_objects
 from zardine.vectors.changing.large_stores import Lines, store_trees
-from zardine.vectors.changing.one_writer import alone, repeated
+from zardine.vectors.changing.one_writer import alone_asking, repeated
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_parents, plain_array, plain_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
@@ -86,7 +87,7 @@ def write_spooled_trees(
 
 
 @repeated
-@alone
+@alone_asking(of_addition)
 def append_skeleton(
     path: StoreLike,
     positions: npt.ArrayLike,
@@ -104,6 +105,8 @@ def append_skeleton(
     level = open_to_add(path, "append_skeleton", "skeleton")
     points = new_points(positions, level)
     above = checked_parents(parents, len(points))
+    children = np.flatnonzero(above >= 0)
+    ask_for_cells(level, points, np.stack([children, above[children]], axis=1), only_across=True)
     known = ids_to_add_to(level)
     objects, row, of_objects = objects_for(object_ids, object_attributes, points, known)
     if (row[above[above >= 0]] != row[above >= 0]).any():

@@ -8,13 +8,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import html
-import http.client
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
 
@@ -255,6 +251,11 @@ _PATIENCE: Final = 5.0
 
 def region_of(config: Mapping[str, Any]) -> str:
     """The region of the bucket of an ``S3Store`` of this ``config``; empty if the service does not say."""
+    import http.client  # here: slow to import, and rarely needed
+    import urllib.error
+    import urllib.request
+    from urllib.parse import quote
+
     service = str(config.get("endpoint") or "https://s3.amazonaws.com").rstrip("/")
     request = urllib.request.Request(f"{service}/{quote(str(config.get('bucket', '')))}", method="HEAD")
     found: str | None = None

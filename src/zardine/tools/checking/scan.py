@@ -13,7 +13,7 @@ from zardine.engine.documents import get_document
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, codec_notes, prepare_layout
-from zardine.engine.waiting_together import Descent
+from zardine.engine.side_by_side import Descent
 from zardine.errors import (
     ArrayChangedError,
     ChunkTooLargeError,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.asking_ahead import ask_for_cells, ask_for_links
 from zardine.vectors.changing.creating import GivenObjects, object_rows
 from zardine.vectors.changing.levels import change_cells, kind_of, load_whole, open_to_change, replace_level
 from zardine.vectors.changing.patching import Patch, UnfitError, addition
@@ -74,6 +75,7 @@ def add(
     are members that groups gain by it.
     """
     columns = {} if of_objects is None else of_objects
+    ask_for_links(level, new)
     links = new.links[0].attributes if 0 in new.links else {}
     for family, given in (("vertex", new.vertex_attributes), ("link", links), ("object", columns)):
         check_spelling(level, family, given, "To have both, make the new one first: set_attribute(..., new=True)")
@@ -188,6 +190,7 @@ def append_links(
     points = new_points(positions, level)
     if array.shape[1] != width or (len(array) and (array.min() < 0 or array.max() >= len(points))):
         raise DataError(f"links are {width} rows of the {len(points)} new vertices each")
+    ask_for_cells(level, points, array)
     known = ids_to_add_to(level)
     objects, row, of_objects = objects_for(object_ids, object_attributes, points, known)
     gains = gains_of(groups, objects.ids, numbered=object_ids is None)

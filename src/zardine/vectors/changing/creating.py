@@ -30,7 +30,7 @@ from zardine.errors import (
     ZardineError,
 )
 from zardine.hierarchy.create import create_ancestors, erase_node
-from zardine.hierarchy.find import HIDDEN, child_names, describe, document_key, find_node, taken
+from zardine.hierarchy.find import HIDDEN, child_names, describe, document_key, find_node, nothing_is_at, taken
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import parse_node_json
@@ -339,6 +339,8 @@ def make_room(store: Store, path: str, overwrite: bool) -> None:
 
     Raises :class:`~zardine.errors.NodeExistsError` where something is that stays, or is being written by jobs.
     """
+    if store.cost.is_slow and nothing_is_at(store, path):  # one look instead of one at each document that may be
+        return
     node = find_node(store, path)
     prefix = f"{path}/" if path else ""
     if node is not None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.asking_ahead import ask_for_tables, of_change
 from zardine.vectors.changing.levels import (
     attributes_for,
     change_cells,
@@ -25,7 +26,7 @@ from zardine.vectors.changing.levels import (
     replace_level,
 )
 from zardine.vectors.changing.moving import movement, numbers_of
-from zardine.vectors.changing.one_writer import alone, repeated
+from zardine.vectors.changing.one_writer import alone_asking, repeated
 from zardine.vectors.changing.patching import UnfitError
 from zardine.vectors.changing.reading_order import rows_as_read
 from zardine.vectors.changing.removing import removal
@@ -55,7 +56,7 @@ __all__ = [
 
 
 @repeated
-@alone
+@alone_asking(of_change)
 def delete(
     path: StoreLike,
     *,
@@ -75,6 +76,7 @@ def delete(
     if bbox is None and object_ids is None and group_ids is None and not query.where:
         raise SelectionError("say what to delete: bbox, object_ids, group_ids or where")
     level = open_to_change(path)
+    ask_for_tables(level)
     try:
         patch, count = removal(level, query)
     except UnfitError:
@@ -102,7 +104,7 @@ def _delete_from_whole(level: Level, query: Query) -> int:
     return len(gone)
 
 
-@alone
+@alone_asking(of_change)
 def move_vertices(
     path: StoreLike,
     rows: npt.ArrayLike | None = None,
@@ -125,6 +127,7 @@ def move_vertices(
     if positions is None:
         raise DataError("say where vertices are to be: move(positions) for all, or move(rows, positions) for some")
     level = open_to_change(path)
+    ask_for_tables(level)
     try:
         patch = movement(level, rows, positions, object_ids)
     except UnfitError:
@@ -153,7 +156,7 @@ def _move_in_whole(level: Level, rows: Any, positions: Any, object_ids: Collecti
     replace_level(level, _remade(level, content, moved, np.ones(len(moved), np.bool_)))
 
 
-@alone
+@alone_asking(of_change)
 def set_attribute(
     path: StoreLike,
     name: str,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from zardine.contexts import SureStack
 from zardine.errors import ArrayChangedError, DataError, MetadataError, SelectionError, StoreError
@@ -36,6 +36,12 @@ from zardine.vectors.storing.store import NEXT, VectorStore
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class _Alone(Protocol):
+    """What makes a function change a store alone."""
+
+    def __call__(self, change: Callable[Concatenate[StoreLike, P], R], /) -> Callable[Concatenate[StoreLike, P], R]: ...
 
 
 def repeated(change: Callable[P, R]) -> Callable[P, R]:
@@ -77,6 +83,28 @@ def alone_with_claim(change: Callable[Concatenate[StoreLike, P], R]) -> Callable
     return _locked(change, forget_consolidated, claims=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a change of a store is going to read below level 0, as far as that is known before it begins."""
+
+    documents: Sequence[str]
+    """Paths of nodes."""
+    folders: Sequence[str]
+    """Paths of groups of which the members are looked for."""
+
+
+def alone_asking(asks: Callable[..., Asked], *, again: bool = False) -> _Alone:
+    """As :func:`alone` (``again``: as :func:`alone_again`); far away what ``asks`` says is asked for at the beginning.
+
+    ``asks`` gets the arguments of the function, but for the place.
+    """
+
+    def decorator(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
+        return _locked(change, forget_consolidated, again=again, asks=asks)
+
+    return decorator
+
+
 def alone_again(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
     """As :func:`alone`, for who uses what an earlier change of this process has left in :mod:`.kept_changes`."""
     return _locked(change, forget_consolidated, again=True)
@@ -98,6 +126,7 @@ def _locked(
     *,
     again: bool = False,
     claims: bool = False,
+    asks: Callable[..., Asked] | None = None,
 ) -> Callable[Concatenate[StoreLike, P], R]:
     @wraps(change)
     def run(path: StoreLike, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -114,12 +143,15 @@ def _locked(
                 return change(HeldPlace(store, inner, None, None, kept), *args, **kwargs)
             # where others are not kept out, they agree by this document: what it has to go with is read after it
             early = None if is_alone else store.read(document_key(level))
-            before = VectorStore.open(StorePath(store, inner)) if before is None else before
             store = to_claim(store, level)
             claim = claim_of(store)
             if claim is not None and not claim.is_held:
                 stack.enter(letting_go(claim))
             store = held_values(store)
+            asked = partial(asks or _nothing, *args, **kwargs)
+            if early is not None:
+                _ask(store, inner, asked)
+            before = VectorStore.open(StorePath(store, inner)) if before is None else before
             owner = replace(before, store=store)
             if store.lock_is_exclusive and not before.is_as_opened():
                 owner = VectorStore.open(StorePath(store, inner), writable=True)
@@ -135,7 +167,11 @@ def _locked(
                     forget_claim(store, level)
                 else:
                     claim.take()
+                    if isinstance(store, HeldValues):
+                        store.forget()  # it may have taken long
                 reading = store.read(document_key(level))
+                if claim is not None and reading is not None:
+                    _ask(store, inner, asked)
                 node = None if reading is None else find_node(store, level, 3)
                 is_replaced = node is not None and NEXT in node.attributes
             if is_replaced:
@@ -151,6 +187,8 @@ def _locked(
             if node is not None and not store.lock_is_exclusive:  # elsewhere the next log takes their place
                 erase_dead_logs(store, level, node.attributes)
             if not is_whole:
+                if isinstance(store, HeldValues):
+                    store.forget()  # the document of the level is read anew, and all that goes with it after that
                 return change(StorePath(store, inner), *args, **kwargs)
             owner = replace(owner, listed=numbers)
             try:
@@ -166,6 +204,21 @@ def _locked(
                 raise
 
     return run
+
+
+def _nothing(*_: Any, **__: Any) -> Asked:
+    return Asked((), ())
+
+
+def _ask(store: Store, path: str, more: Callable[[], Asked]) -> None:
+    """Ask, far away, for the root document, names of levels and of logs, and what a change needs beside these."""
+    if not isinstance(store, HeldValues) or not store.asks_ahead:
+        return
+    asked = more()
+    level = child(path, "0")
+    documents = [document_key(path), *(document_key(child(level, each)) for each in asked.documents)]
+    folders = [f"{path}/" if path else "", f"{child(level, 'vertices')}/"]
+    store.ask(documents, [*folders, *(f"{child(level, each) if each else level}/" for each in asked.folders)])
 
 
 def _is_overtaken(store: Store, level: str, reading: Reading | None) -> bool:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import SelectionError
+from zardine.vectors.changing.asking_ahead import ask_for_chunks
 from zardine.vectors.changing.levels import kind_of
 from zardine.vectors.changing.patching import (
     Patch,
@@ -147,6 +148,7 @@ def _found(
         content = touched_cells(level, light.keys[cells])
         gone = np.isin(take_rows(light.row_starts, cells)[1], rows)
     else:
+        ask_for_chunks(level, chunks)
         content = load_cells(level, chunks, vertex_attributes=ALL, fragment_attributes=ALL, vertices=vertices)
         found = with_objects(level, content, manifests, asked=chunks)
         rows = matching_rows(level, found, query, wanted)
@@ -160,6 +162,7 @@ def whole_objects(level: Level, members: Members, objects: Ints, more: Ints | No
     """All cells of some of the objects, with these and the links within them; and the cells of ``more`` chunks."""
     manifests = members.manifests.take(objects)
     chunks = unique_rows(manifests.chunks if more is None else np.concatenate([manifests.chunks, more]))[0]
+    ask_for_chunks(level, chunks)
     content = with_objects(level, touched_cells(level, chunks), manifests, asked=chunks)
     links = load_links(level, content)
     return replace(content, links={} if links is None else {0: links})

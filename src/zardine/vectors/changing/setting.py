@@ -10,6 +10,7 @@ import numpy as np
 
 from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
+from zardine.vectors.changing.asking_ahead import ask_for_chunks, ask_for_tables
 from zardine.vectors.changing.levels import change_cells
 from zardine.vectors.changing.patching import Patch, UnfitError, put_column, put_column_anew, put_table
 from zardine.vectors.changing.reading_order import rows_as_read
@@ -36,6 +37,7 @@ def set_of_objects(level: Level, name: str, values: Any, kind: str, object_ids: 
     if known is None:
         raise SelectionError(f"{level.owner.name} has no objects")
     ids = checked_ids(list(object_ids), None, "object_ids")
+    ask_for_tables(level)
     rows = known.rows_of(ids)
     if (rows < 0).any():
         raise SelectionError(f"there is no object with the id {int(ids[rows < 0][0])}")
@@ -64,6 +66,7 @@ def _of_vertices(level: Level, name: str, values: Any, ids: Ints, rows: Ints) ->
         assert whole is not None
         manifests = whole.take(np.sort(whole.rows_of(ids)))
     chunks = unique_rows(manifests.chunks)[0]
+    ask_for_chunks(level, chunks, [name])
     content = with_objects(level, load_cells(level, chunks, vertex_attributes=[name]), manifests, asked=chunks)
     patch = Patch(level, content, 0)
     mine = rows_as_read(level, content, np.arange(len(ids)))

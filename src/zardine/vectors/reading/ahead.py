@@ -21,10 +21,11 @@ from zardine.engine.workers import for_each, in_background, most_requests
 from zardine.errors import StoreError, UnsupportedError
 from zardine.hierarchy.find import document_key
 from zardine.limits import DOCUMENT, limit_of
-from zardine.stores.base import WHOLE, ByteRange, Reading, Store
+from zardine.stores.base import WHOLE, ByteRange, Reading, Store, Version
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.side_by_side import made
 from zardine.vectors.storing.store import Level
 
 _TABLES: Final = ("object_index/manifests", "object_index/object_ids")
@@ -92,7 +93,8 @@ class _Asked:
 class AheadStore(WrapperStore):
     """A store of which things have been asked for ahead; each is given once, to who asks for it first.
 
-    It serves one answer. All else, and whatever is asked for again, is passed on.
+    It serves one answer, at the end of which it is to :meth:`forget`. All else, and whatever is asked for again, is
+    passed on.
     """
 
     def __init__(self, store: Store) -> None:
@@ -127,8 +129,17 @@ class AheadStore(WrapperStore):
         calls |= dict.fromkeys(prefixes, store.list_dir)
         for name, call in calls.items() if threads > 1 else reversed(calls.items()):
             if name not in self._asked:
-                get = in_background(call, name, threads) if threads > 1 else _made(call, name)
+                get = in_background(call, name, threads) if threads > 1 else made(partial(call, name))
                 self._asked[name] = _Asked(get, may_be_older)
+
+    def version_given(self, key: str) -> Version | None:
+        """The version of a value that was given out of what was asked for ahead; ``None`` for others."""
+        asked = self._asked.get(key)
+        return asked.found.version if asked is not None and asked.taken and isinstance(asked.found, Reading) else None
+
+    def forget(self) -> None:
+        """Give nothing more of what was asked for: it gets older."""
+        self._asked = {}
 
     def holds(self, *others: str) -> bool:
         """Whether all that was given out of what was asked for ahead is what is stored now. One round of requests.
@@ -214,20 +225,6 @@ class AheadStore(WrapperStore):
                 del self._asked[name]  # nothing was given
                 raise
             return True, asked.found
-
-
-def _made(call: Callable[[str], Any], name: str) -> Callable[[], Any]:
-    """Return what gives the result of a call that is made now."""
-    try:
-        found = call(name)
-    except Exception as error:
-        fault = error
-
-        def again() -> Any:
-            raise fault
-
-        return again
-    return lambda: found
 
 
 def reading_ahead(store: Store, path: str, number: int, expected: Expected) -> Store:

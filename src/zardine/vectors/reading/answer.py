@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.engine.waiting_together import begun
+from zardine.engine.side_by_side import begun
 from zardine.errors import SelectionError
 from zardine.vectors.content.arguments import checked_box
 from zardine.vectors.content.content import Content

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from zardine.buffers import BytesLike
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.freshness import leave_to_owner
 from zardine.engine.workers import for_each, most_requests
 from zardine.frozen import with_fields
 from zardine.hierarchy.find import Seen, document_key
@@ -18,11 +19,11 @@ from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.stores.base import Store, Version
-from zardine.stores.local.store import LocalStore
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.format.cell_documents import NONEMPTY, ChunkList
 from zardine.vectors.format.documents import LevelDocument, RootDocument
+from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_again import PARSED
 from zardine.vectors.storing.steady import Table
@@ -43,7 +44,9 @@ class KeptLevel(Level):
     nodes: dict[str, NodeMetadata | None] = field(default_factory=dict)
     listed: dict[str, list[str]] = field(default_factory=dict)
     arrays: dict[str, CellArray] = field(default_factory=dict)
-    """That were opened to change the level, or lie in a local folder: they know what was read of their shards."""
+    """That were opened to change the level, or are kept with it: they know what was read of their shards."""
+    manifests: list[Manifests] = field(default_factory=list)
+    """Those of its objects, once they were read: see :mod:`zardine.vectors.reading.kept_manifests`."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes in memory of each of ``nodes``, about; not for one answer."""
     versions: dict[str, Version | None] | None = None
@@ -102,10 +105,12 @@ class KeptLevel(Level):
 
     def cells(self, relative: str) -> CellArray | None:
         """See :meth:`Level.cells`."""
-        if not self.to_change and (self.versions is None or type(self.owner.store) is not LocalStore):
+        if not self.to_change and self.versions is None:
             return Level.cells(self, relative)
         known, config = self.arrays.get(relative), ArrayConfig.from_settings()
         if known is not None and (self.to_change or known.array._handle.config is config):
+            if not (self.to_change or self.owner.store.has_cheap_looks):
+                leave_to_owner(known.array._handle)  # at the end it is seen whether that was right
             return known
         found = Level.cells(self, relative)
         if found is not None and (self.to_change or not config.cache):  # chunks that an array keeps are to go with it

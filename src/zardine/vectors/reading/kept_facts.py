@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from zardine.engine.waiting_together import begun
+from zardine.engine.side_by_side import begun
 from zardine.engine.workers import for_each, most_requests
 from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
-from zardine.engine.waiting_together import begun
+from zardine.engine.side_by_side import begun
 from zardine.errors import CorruptionError, DataError, SelectionError, UnsupportedError, ZardineError
 from zardine.vectors.content.columns import Column, native
 from zardine.vectors.content.content import Content, Fragments

@@ -11,7 +11,7 @@ import numpy as np
 
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
-from zardine.engine.waiting_together import begun
+from zardine.engine.side_by_side import begun
 from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.vectors.content.columns import Column, column_of
 from zardine.vectors.content.content import Content, Links

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
-from zardine.engine.waiting_together import begun
+from zardine.engine.side_by_side import begun
 from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.nodes.array import Array
 from zardine.vectors.content.columns import Column, column_of
@@ -264,10 +264,12 @@ def _names_in(level: Level, family: str, wanted: Names) -> list[str]:
 
 def load_object_tables(level: Level, manifests: Manifests, wanted: Names = ALL) -> dict[str, Column]:
     """The attributes of the objects that these are the manifests of. Raises as :func:`load_tables`."""
-    columns = load_tables(level, "object_attributes", manifests.row_count, wanted)
-    if manifests.rows is None:
-        return columns
-    return {name: column.take(manifests.rows) for name, column in columns.items()}
+    return rows_of_objects(load_tables(level, "object_attributes", manifests.row_count, wanted), manifests)
+
+
+def rows_of_objects(columns: dict[str, Column], manifests: Manifests) -> dict[str, Column]:
+    """The rows of tables of objects that belong to those which these are the manifests of."""
+    return columns if manifests.rows is None else {name: each.take(manifests.rows) for name, each in columns.items()}
 
 
 def _table_column(name: str, values: npt.NDArray[Any]) -> Column:

@@ -27,8 +27,8 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.reading.ahead import NOTHING, AheadStore, Expected, reading_ahead, still_holds
 from zardine.vectors.reading.kept import KeptLevel, KeptPlace
 from zardine.vectors.reading.kept_levels import kept_place, note_size
-from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore
 
 T = TypeVar("T")
@@ -106,8 +106,10 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T], expe
             else:
                 good = _is_current(level)
             if good and NEXT not in level.document.attributes:
-                if isinstance(place, KeptPlace) and isinstance(level.owner.store, AheadStore):
-                    place.documents.keep(number, level, place.store)
+                if isinstance(level.owner.store, AheadStore):
+                    level.owner.store.forget()
+                    if isinstance(place, KeptPlace):
+                        place.documents.keep(number, level, place.store)
                 if isinstance(level, KeptLevel) and level.nbytes != before:
                     note_size(path)
                 return found

@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from math import inf
 
 import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.engine.array_config import ArrayConfig
-from zardine.engine.freshness import LEASE
-from zardine.engine.workers import for_each, most_requests
+from zardine.engine.freshness import LEASE, is_far
 from zardine.errors import ConditionFailedError, CorruptionError
 from zardine.frozen import with_fields
 from zardine.hierarchy.find import document_key, find_node
@@ -31,8 +30,9 @@ from zardine.vectors.storing.cell_bytes import replace_cells
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.extended_shards import extend_shards
 from zardine.vectors.storing.held_values import HeldValues, held_values, keys_of
-from zardine.vectors.storing.logs import LOG
+from zardine.vectors.storing.logs import token_in
 from zardine.vectors.storing.node_writing import write_document
+from zardine.vectors.storing.side_by_side import side_by_side
 from zardine.vectors.storing.table_rows import row_values
 
 
@@ -61,17 +61,24 @@ class _Guarded(WrapperStore):
 
     def look(self, keys: Sequence[str], documents: Sequence[str]) -> None:
         """Read values that are to be changed, and documents that are to be replaced, and look at the level."""
+        if self._see(keys, documents):
+            self._check()
+
+    def _see(self, keys: Sequence[str], documents: Sequence[str]) -> bool:
+        """Read what is to be changed, and replaced; whether that is to be done before."""
         held = self._store
         if not isinstance(held, HeldValues) or held.edits_files:
-            return
+            return False
+        of_documents = [partial(self._see_document, held, key) for key in documents]
+        side_by_side(held, [partial(self._see_values, held, keys), *of_documents])
+        return True
+
+    def _see_values(self, held: HeldValues, keys: Sequence[str]) -> None:
         for key, reading in zip(keys, held.hold(keys), strict=True):
             self._note(key, reading)
 
-        def see(key: str) -> None:
-            self._documents[key] = self._note(key, held.seen(key))
-
-        for_each(see, documents, len(documents), most_requests(held))
-        self._check()
+    def _see_document(self, held: HeldValues, key: str) -> None:
+        self._documents[key] = self._note(key, held.seen(key))
 
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
         return self._note(key, super().read(key, ranges))
@@ -115,6 +122,10 @@ class _Guarded(WrapperStore):
         self._check()
         self._store.erase_values(keys)
 
+    def note_look(self, began: float) -> None:
+        """Somebody has looked at the level, which named the log, since ``began``, and after all that was read."""
+        self._sure, self._looked = dict(self._read), began
+
     def _check(self) -> None:
         read, began = dict(self._read), time.monotonic()
         if not self._still():
@@ -122,58 +133,122 @@ class _Guarded(WrapperStore):
         self._sure, self._looked = read, began
 
 
-def apply_log(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> None:
-    """Store the cells and rows of ``log`` below the level at ``path``, and then its documents.
+def can_look_ahead(store: Store) -> bool:
+    """Whether what a change is to replace is worth reading before the change is agreed on: see :func:`look_ahead`."""
+    return isinstance(store, HeldValues) and is_far(store) and not (store.lock_is_exclusive or store.edits_files)
 
-    ``known``: arrays in it, as they were opened before their documents changed. Where locks are not exclusive, several
-    writers may do this at the same time. Raises :class:`~zardine.errors.CorruptionError` for places that the arrays do
-    not have.
+
+def look_ahead(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> Ahead:
+    """Read what ``log`` is to replace below the level at ``path``, before it is agreed on; see :func:`apply_log`.
+
+    So that the write by which it is agreed on is the look at the level that else comes after that.
     """
+    guarded = _guarded(store, path, log)
+    ready = _Ready.of(guarded, path, log, known)
+    guarded._see(*ready.keys(path))
+    return Ahead(guarded, ready)
 
-    def still() -> bool:
-        level = find_node(store, path, 3)
-        return level is not None and level.attributes.get(LOG) == log.token
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ahead:
+    """What was read ahead of a change."""
+
+    store: _Guarded
+    ready: _Ready
+    is_in_document: bool = False
+    """Whether the document that agrees on the change has its log in itself."""
+
+    def agreeing(self) -> Callable[[], None]:
+        """Return what to call when a write of the level's document that begins now has named the log."""
+        return partial(self.store.note_look, time.monotonic())
+
+
+def apply_log(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array], ahead: Ahead | None = None) -> None:
+    """Store the cells and rows of ``log`` below the level at ``path``, and then its documents; far away side by side.
+
+    ``known``: arrays in it, as they were opened before their documents changed. ``ahead``: what was read before the
+    change was agreed on, which the caller has just done. Where locks are not exclusive, several writers may do this at
+    the same time. Raises :class:`~zardine.errors.CorruptionError` for places that the arrays do not have.
+    """
     if store.lock_is_exclusive:
-        _apply(store, path, log, known)
+        _apply(store, path, log, _Ready.of(store, path, log, known))
         return
     with suppress(_CarriedOutError):
-        _apply(_Guarded(store if isinstance(store, HeldValues) else held_values(store), still), path, log, known)
+        if ahead is None:
+            guarded = _guarded(store, path, log)
+            ready = _Ready.of(guarded, path, log, known)
+            guarded.look(*ready.keys(path))
+        else:
+            guarded, ready = ahead.store, ahead.ready
+        _apply(guarded, path, log, ready)
 
 
-def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> None:
-    documents: dict[str, NodeMetadata] = {
-        relative: parse_node_json(dict(document), f"the logged document of {relative}")
-        for relative, document in log.documents.items()
-    }
-    config = _config_for(ArrayConfig.from_settings(), store.edits_files)
-    arrays = {relative: _array(store, path, relative, documents, known, config) for relative in (*log.cells, *log.rows)}
-    cells = {relative: _cells(arrays[relative], changed) for relative, changed in log.cells.items()}
-    for relative, changed in log.rows.items():
-        _check(arrays[relative], changed, 1, changed.places)
-    if isinstance(store, _Guarded):
-        places = [*cells.items(), *((relative, changed.places) for relative, changed in log.rows.items())]
-        keys = [key for relative, some in places for key in keys_of(arrays[relative], some)]
-        store.look(keys, [document_key(child(path, relative), each) for relative, each in documents.items()])
+def _guarded(store: Store, path: str, log: ChangeLog) -> _Guarded:
+    def still() -> bool:
+        level = find_node(store, path, 3)
+        return level is not None and token_in(level.attributes) == log.token
+
+    return _Guarded(store if isinstance(store, HeldValues) else held_values(store), still)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ready:
+    """What a log names, as it is to be."""
+
+    documents: Mapping[str, NodeMetadata]
+    arrays: Mapping[str, Array]
+    cells: Mapping[str, Ints]
+    """Places in the arrays of the cells that change."""
+    rows: Mapping[str, Ints]
+    """Places in the tables of the rows that change."""
+
+    @classmethod
+    def of(cls, store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> _Ready:
+        documents: dict[str, NodeMetadata] = {
+            relative: parse_node_json(dict(document), f"the logged document of {relative}")
+            for relative, document in log.documents.items()
+        }
+        config = _config_for(ArrayConfig.from_settings(), store.edits_files)
+        names = (*log.cells, *log.rows)
+        arrays = {relative: _array(store, path, relative, documents, known, config) for relative in names}
+        cells = {relative: _cells(arrays[relative], changed) for relative, changed in log.cells.items()}
+        for relative, changed in log.rows.items():
+            _check(arrays[relative], changed, 1, changed.places)
+        return cls(documents, arrays, cells, {relative: changed.places for relative, changed in log.rows.items()})
+
+    def keys(self, path: str) -> tuple[list[str], list[str]]:
+        """The keys of the objects that change, and of the documents, below the level at ``path``."""
+        places = (*self.cells.items(), *self.rows.items())
+        keys = [key for relative, some in places for key in keys_of(self.arrays[relative], some)]
+        return keys, [document_key(child(path, relative), each) for relative, each in self.documents.items()]
+
+
+def _apply(store: Store, path: str, log: ChangeLog, ready: _Ready) -> None:
+    arrays, cells = ready.arrays, ready.cells
     sharded = [relative for relative in log.cells if arrays[relative].shards is not None]
     undone = extend_shards([(arrays[each], cells[each], log.cells[each].values) for each in sharded])
     still_to_do = dict(zip(sharded, undone, strict=True))
+    calls: list[Callable[[], None]] = []
     for relative, changed in log.cells.items():
         array, left = arrays[relative], still_to_do.get(relative)
         if left is None:
-            replace_cells(array, cells[relative], changed.values)
+            calls.append(partial(replace_cells, array, cells[relative], changed.values))
         elif len(left):
             values = as_objects([changed.values[cell] for cell in left.tolist()])
-            array.set_coordinate_selection(tuple(cells[relative][left].T), values)
-    for relative, changed in log.rows.items():
-        table, rows = arrays[relative], changed.places[:, 0]
-        values = row_values(table, changed.values)
-        if len(rows) and (np.diff(rows) == 1).all():
-            table[int(rows[0]) : int(rows[-1]) + 1] = values
-        else:
-            table.set_orthogonal_selection((rows,), values)
-    for relative, metadata in documents.items():
-        write_document(store, child(path, relative), metadata)
+            calls.append(partial(array.set_coordinate_selection, tuple(cells[relative][left].T), values))
+    calls += [partial(_put_rows, arrays[relative], changed) for relative, changed in log.rows.items()]
+    side_by_side(store, calls)
+    documents = [(child(path, relative), each) for relative, each in ready.documents.items()]
+    side_by_side(store, [partial(write_document, store, *each) for each in documents])
+
+
+def _put_rows(table: Array, changed: Changed) -> None:
+    rows = changed.places[:, 0]
+    values = row_values(table, changed.values)
+    if len(rows) and (np.diff(rows) == 1).all():
+        table[int(rows[0]) : int(rows[-1]) + 1] = values
+    else:
+        table.set_orthogonal_selection((rows,), values)
 
 
 @lru_cache(maxsize=8)

@@ -24,8 +24,8 @@ from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import find_chunks, read_chunk_object, read_index
 from zardine.engine.read_elements import decode_element
+from zardine.engine.side_by_side import each_begun
 from zardine.engine.stored import sizes_of
-from zardine.engine.waiting_together import each_begun
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
 from zardine.indexing.plan import plan_grid
@@ -78,6 +78,24 @@ def write_cells(array: Array, cells: Ints, values: Pieces) -> None:
         return
     for some in packing.portions():
         _write(array, packing.packed(some), len(some))
+
+
+def portions_of_cells(
+    array: Array, cells: Ints, values: Sequence[BytesLike], *, encoded: bool = False
+) -> Iterator[list[tuple[str, BytesLike]]]:
+    """Yield what :func:`write_cells` stores, as keys and values, a few at a time: made when they are asked for.
+
+    ``encoded``: the values are as they are to be stored, as for :func:`write_encoded`.
+    """
+    key = array._handle.key
+    packing = None if encoded or not len(values) else _Packing.of(array, cells, Pieces.of(values))
+    if packing is not None:
+        for some in packing.portions():
+            yield [(key(where), data) for where, data in packing.packed(some)]
+        return
+    stored = values if encoded else encode_cells(array, map(bytes, values))
+    for where, data in _objects_of(array, cells, stored)[0]:
+        yield [(key(where), data)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,11 +196,17 @@ def write_integers(array: Array, rows: Ints) -> None:
 
 def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> None:
     """Store encoded cells ``(C, K)`` of an array that no document names yet and that has none: each object once."""
+    _write(array, *_objects_of(array, cells, encoded))
+
+
+def _objects_of(
+    array: Array, cells: Ints, encoded: Sequence[BytesLike]
+) -> tuple[Iterator[tuple[tuple[int, ...], BytesLike]], int]:
+    """The objects of encoded cells, with their grid coordinates, and how many these are."""
     if array.shards is None:
-        _write(array, zip(map(tuple, cells.tolist()), encoded, strict=True), len(encoded))
-    else:
-        shards, number = unique_rows(cells // np.asarray(array.shards))
-        _write(array, _assembled(array, cells, encoded, shards, number), len(shards))
+        return zip(map(tuple, cells.tolist()), encoded, strict=True), len(encoded)
+    shards, number = unique_rows(cells // np.asarray(array.shards))
+    return _assembled(array, cells, encoded, shards, number), len(shards)
 
 
 def _write(array: Array, objects: Iterable[tuple[tuple[int, ...], BytesLike]], count: int) -> None:

@@ -5,27 +5,36 @@ when it is agreed on: into the same shard, or the same chunk. Where locks are ex
 meanwhile. Who does not ask for the lock, as other programs, or writers where locks keep nobody out, is noticed as ever:
 what is written says which version it replaces, and is worked out anew from another one. Documents, by which such
 writers agree, are read each time then, but where they are replaced.
+
+Far away, what a change is going to read is asked for ahead, side by side (:meth:`HeldValues.ask`): the answer to such a
+question is given to the first who has it, and not again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.cache import Cache
 from zardine.contexts import sure_context
+from zardine.engine.freshness import is_far
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
 from zardine.engine.workers import for_each, most_requests
+from zardine.errors import StoreError, UnsupportedError
+from zardine.limits import DOCUMENT, limit_of
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.nodes.array import Array
 from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, Reading, Store, Version, resolve_range
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.side_by_side import side_by_side
 
 _MOST = 64 * 2**20
 """Bytes of values that one change holds."""
@@ -58,9 +67,53 @@ class HeldValues(WrapperStore):
         self._held: Cache[str, _Held] = Cache(_MOST)
         self._seen: Cache[str, Reading] = Cache(_MOST)
         """Documents that are read each time, as they were the last time."""
+        self._absent: set[str] = set()
+        """Keys that nothing was stored under, as far as that is held like values."""
+        self._ahead: dict[str, Reading | None] = {}
+        self._names_ahead: dict[str, tuple[list[str], list[str]]] = {}
         self._is_alone = store.lock_is_exclusive
         self.has_agreed = False
         """Whether the change counts already, so that it must not be made again."""
+
+    @property
+    def asks_ahead(self) -> bool:
+        """Whether it is worth while to ask for what is going to be read."""
+        return is_far(self._store)
+
+    def ask(self, documents: Iterable[str], folders: Iterable[str] = (), values: Sequence[str] = ()) -> None:
+        """Ask for documents by their keys, names in folders (prefixes), and ``values`` as :meth:`hold` does, together.
+
+        What cannot be had is left to those who read it: they are told. So are documents that are long, of which many do
+        not fit.
+        """
+        keys = list(dict.fromkeys(documents))
+        most = min(limit_of(DOCUMENT), _MOST // max(1, len(keys)))
+
+        def read(key: str) -> None:
+            with suppress(StoreError):
+                reading = self._store.read_up_to(self._key(key), most)
+                if reading is None or reading.parts:
+                    self._ahead[key] = reading
+
+        def names(prefix: str) -> None:
+            with suppress(StoreError, UnsupportedError):
+                self._names_ahead[prefix] = super(HeldValues, self).list_dir(prefix)
+
+        def hold() -> None:
+            with suppress(StoreError):
+                self.hold(values)
+
+        calls: list[Callable[[], None]] = [partial(read, key) for key in keys]
+        calls += [partial(names, prefix) for prefix in dict.fromkeys(folders)]
+        side_by_side(self._store, [*calls, *([hold] if values else [])])
+
+    def has_asked(self, key: str) -> bool:
+        """Whether the document of this key was asked for, and nobody has read it yet."""
+        return key in self._ahead
+
+    def list_dir(self, prefix: str = "") -> tuple[list[str], list[str]]:
+        found = self._names_ahead.pop(prefix, None)
+        return super().list_dir(prefix) if found is None else found
 
     def hold(self, keys: Sequence[str]) -> list[Reading | None]:
         """Read values that are to be changed, and of which parts are asked for before.
@@ -77,11 +130,15 @@ class HeldValues(WrapperStore):
             held = self._held.get(keys[which])
             if held is not None:
                 found[which] = held.reading
+            elif keys[which] in self._absent:
+                return
             elif self._store.edits_files:
                 found[which] = WrapperStore.read(self, keys[which], ((-_END, None),))
                 self._hold(keys[which], found[which])
             else:
                 found[which] = self.read_up_to(keys[which], most)
+                if found[which] is None and self.asks_ahead and not keys[which].endswith(DOCUMENT_NAME):
+                    self._absent.add(keys[which])
 
         for_each(read, range(len(keys)), len(keys), most_requests(self._store))
         return found
@@ -96,15 +153,22 @@ class HeldValues(WrapperStore):
         parts = None if held is None else held.parts(ranges)
         if held is not None and parts is not None:
             return Reading(parts, held.reading.version, held.reading.size)
-        reading = super().read(key, ranges)
-        if tuple(ranges) == (WHOLE,):
+        if key in self._absent:
+            return None
+        is_whole = tuple(ranges) == (WHOLE,)
+        reading = self._ahead.pop(key) if is_whole and key in self._ahead else super().read(key, ranges)
+        if is_whole:
             self._hold(key, reading)
         return reading
 
     def read_up_to(self, key: str, most: int) -> Reading | None:
         held = self._held.get(key)
+        if key in self._absent:
+            return None
         if held is None or held.start:
-            reading = self._store.read_up_to(self._key(key), most)
+            reading = self._ahead.pop(key) if key in self._ahead else self._store.read_up_to(self._key(key), most)
+            if reading is not None and reading.size > most:
+                return Reading((), reading.version, reading.size)
             self._hold(key, reading)
             return reading
         return held.reading if held.reading.size <= most else Reading((), held.reading.version, held.reading.size)
@@ -141,6 +205,9 @@ class HeldValues(WrapperStore):
         """Forget all, as before another change begins."""
         self._held.clear()
         self._seen.clear()
+        self._absent.clear()
+        self._ahead.clear()
+        self._names_ahead.clear()
 
     @sure_context
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
@@ -156,6 +223,11 @@ class HeldValues(WrapperStore):
             for key in keys:
                 self._held.drop(key)
                 self._seen.drop(key)
+                self._absent.discard(key)
+                self._ahead.pop(key, None)
+            for prefix in list(self._names_ahead) if self._names_ahead else ():
+                if any(key.startswith(prefix) for key in keys):
+                    self._names_ahead.pop(prefix, None)
 
     def _hold(self, key: str, reading: Reading | None) -> None:
         if reading is None or not reading.parts:

@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Final
 
 from zardine.engine.freshness import is_far
-from zardine.engine.waiting_together import begun
+from zardine.engine.side_by_side import begun
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.vectors.format.cell_documents import NONEMPTY

@@ -4,28 +4,36 @@ A token is the number that a level has after the change, its revision, and what 
 was not agreed on before the level came to that revision, never will be. Where locks are exclusive there is no other
 writer: all logs of a level are stored at one place, so that what one that was killed has left goes with the next log,
 without being looked for.
+
+Far away, a log that is not long lies in the document that agrees on the change, so that nothing is to be stored before
+that, and nothing removed after it.
 """
 
 from __future__ import annotations
 
+import binascii
 import re
 import secrets
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from zardine.errors import CorruptionError, DataError
 from zardine.stores.base import Store
-from zardine.vectors.format.change_log import ChangeLog, OtherLogError, decode_log, encode_log
+from zardine.vectors.format.change_log import ChangeLog, OtherLogError, decode_log
 from zardine.vectors.storing.cells import child
 
 LOG = "zardine_log"
-"""Attribute of a level's group: the token of the log whose changes count already."""
+"""Attribute of a level's group: the token of the log whose changes count already, or token and bytes of that."""
 
 REVISION = "zardine_revision"
 """Attribute of a level's group: how often cells were changed; with it a level can be told from the one before."""
 
 _ALONE = "0" * 16
 """What makes a token of a writer who is the only one."""
+
+_MOST_BESIDE: Final = 256 * 2**10
+"""Bytes of a log that lies in the document: both are read and written a few times, by all who look at the level."""
 
 _TOKEN = re.compile(r"([0-9]{1,18})-[0-9a-f]{16}")
 
@@ -41,18 +49,37 @@ def new_token(store: Store, revision: int) -> str:
     return f"{revision}-{_ALONE if store.lock_is_exclusive else secrets.token_hex(8)}"
 
 
-def write_log(store: Store, path: str, log: ChangeLog) -> None:
+def write_log(store: Store, path: str, token: str, data: bytes) -> None:
     """Store the log of a change of the level at ``path``."""
-    store.set(_key(path, log.token), encode_log(log))
+    store.set(_key(path, token), data)
 
 
-def read_log(store: Store, path: str, token: Any) -> ChangeLog | None:
-    """The log of ``token``, as a document has it; ``None`` where it is not stored, or no longer.
+def log_in_document(token: str, data: bytes) -> Mapping[str, str] | None:
+    """What a document says that has a log in itself; ``None`` for one that is too long for that."""
+    return {"token": token, "base64": b64encode(data).decode()} if len(data) <= _MOST_BESIDE else None
+
+
+def token_in(attributes: Mapping[str, Any]) -> Any:
+    """The token of the log that the attributes of a level name, or have in them; ``None`` for none."""
+    found = attributes.get(LOG)
+    return found.get("token") if isinstance(found, Mapping) else found
+
+
+def read_log(store: Store, path: str, found: Any) -> ChangeLog | None:
+    """The log that a document names, or has in it; ``None`` where it is not stored, or no longer.
 
     Raises :class:`~zardine.errors.CorruptionError` for a damaged one.
     """
+    token = token_in({LOG: found})
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise CorruptionError(f"{LOG} is {token!r}, which no change is called", array=path)
+    if isinstance(found, Mapping):
+        try:
+            return decode_log(b64decode(found["base64"], validate=True), token)
+        except (KeyError, TypeError, ValueError, binascii.Error):
+            raise CorruptionError(f"{LOG} has no bytes of a log", array=path) from None
+        except DataError as error:
+            raise error.at(array=path) from None
     data = store.get(_key(path, token))
     if data is None:
         return None
@@ -79,7 +106,7 @@ def erase_dead_logs(store: Store, path: str, attributes: Mapping[str, Any]) -> N
     """
     prefix = _key(path, "")
     logs = [key for key in store.list_dir(f"{child(path, 'vertices')}/")[0] if key.startswith(prefix)]
-    named, revision = _key(path, str(attributes.get(LOG))), revision_of(attributes)
+    named, revision = _key(path, str(token_in(attributes))), revision_of(attributes)
     alone = store.lock_is_exclusive
     dead = [key for key in logs if key != named and _is_dead(key[len(prefix) :], revision, alone)]
     if dead:

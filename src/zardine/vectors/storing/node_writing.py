@@ -1,20 +1,26 @@
-"""Storing nodes: contents first, documents last."""
+"""Storing nodes: contents first, documents last.
+
+Far away all nodes wait together: what they hold goes side by side, as many requests at a time as are worth while, and
+then all documents: nobody reads any of them before a document above names them. What is made of them, and planned, is
+in memory for so many bytes at a time (:data:`_TOGETHER`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter, is_
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from zardine.cache import Cache
 from zardine.chunk_keys import DefaultChunkKeyEncoding
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.freshness import is_far
 from zardine.engine.layout import ArrayLayout, prepare_layout
-from zardine.engine.workers import for_each
+from zardine.engine.workers import for_each, most_requests
 from zardine.hierarchy.find import document_key, names_of
 from zardine.kernel import KERNEL
 from zardine.metadata.documents import ArrayMetadata
@@ -28,6 +34,7 @@ from zardine.vectors.format.pieces import Pieces, RunPieces
 from zardine.vectors.storing.cell_bytes import (
     can_make_cells,
     can_write_files,
+    portions_of_cells,
     write_cells,
     write_encoded,
     write_integers,
@@ -57,11 +64,17 @@ _WAITING = 4096
 """Documents, at most, and cells that they may list: what they are made of is in memory until they are stored."""
 _LISTED = 2**20
 
+_TOGETHER: Final = 32 * 2**20
+"""Bytes of objects, about, that go together to a store that is far away: no more are made, and no more nodes planned,
+before these are there."""
+
 
 def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
     """Store new nodes below ``path``, each with what it holds, and return them. No document names any of them yet."""
     if can_make_cells(store):
         return _write_together(store, path, nodes)
+    if is_far(store):
+        return _write_side_by_side(store, path, nodes)
     made: list[Node] = []
 
     def noted() -> Iterator[Node]:
@@ -77,6 +90,56 @@ def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
     threads = min(_AT_A_TIME, thread_count()) if can_write_files(store) else 1
     for_each(write, noted(), _AT_A_TIME, threads)
     return made
+
+
+def _write_side_by_side(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
+    """:func:`write_nodes` far away."""
+    made: list[Node] = []
+
+    def noted() -> Iterator[tuple[str, Node, NodeMetadata]]:
+        for node in nodes:
+            made.append(node)
+            yield child(path, node.path), node, node.metadata
+
+    write_values_of(store, noted())
+    for_each(
+        lambda node: write_document(store, child(path, node.path), node.metadata), made, len(made), most_requests(store)
+    )
+    return made
+
+
+def write_values_of(store: Store, nodes: Iterable[tuple[str, Node, NodeMetadata]]) -> None:
+    """Store what nodes hold far away, as :func:`write_values` does, side by side: by place, and document to come."""
+    calls: list[Callable[[], object]] = []
+    size = 0
+    for path, node, metadata in nodes:
+        for some, held in _calls_of(store, path, node, metadata):
+            calls += some
+            size += held
+            if size >= _TOGETHER:
+                _make(store, calls)
+                calls, size = [], 0
+    _make(store, calls)
+
+
+def _make(store: Store, calls: Sequence[Callable[[], object]]) -> None:
+    for_each(lambda call: call(), calls, len(calls), most_requests(store))
+
+
+def _calls_of(
+    store: Store, path: str, node: Node, metadata: NodeMetadata
+) -> Iterator[tuple[list[Callable[[], object]], int]]:
+    """Yield calls that together do what :func:`write_values` does, some at a time, and the bytes that these hold."""
+    if not isinstance(metadata, ArrayMetadata):
+        return
+    if node.chunks is None:
+        held = 0 if node.values is None else node.values.nbytes
+        held += int(node.rows.lengths.sum()) if isinstance(node.rows, Pieces) else 0
+        yield [partial(write_values, store, path, node, metadata)], held
+        return
+    places = node.chunks - np.asarray(origin_of(metadata.attributes, len(metadata.shape)))
+    for some in portions_of_cells(_new_array(store, path, metadata), places, node.cells, encoded=node.encoded):
+        yield [partial(store.set, key, data) for key, data in some], sum(len(data) for _, data in some)
 
 
 def _write_together(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
@@ -138,9 +201,7 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
     """Store what a node holds, as ``metadata`` says, and not its document."""
     if not isinstance(metadata, ArrayMetadata):
         return
-    config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
-    array = Array(store, path, metadata, config)
-    array = array._with_handle(replace(array._handle, watched=False))  # its document is not stored yet
+    array = _new_array(store, path, metadata)
     if node.chunks is not None:
         origin = origin_of(metadata.attributes, len(metadata.shape))
         places = node.chunks - np.asarray(origin)
@@ -160,6 +221,13 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
             write_integers(array, node.values)
         else:
             array[...] = node.values
+
+
+def _new_array(store: Store, path: str, metadata: ArrayMetadata) -> Array:
+    """An array whose document is not stored yet."""
+    config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
+    array = Array(store, path, metadata, config)
+    return array._with_handle(replace(array._handle, watched=False))
 
 
 def write_document(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from zardine.engine.freshness import leave_to_owner
-from zardine.engine.waiting_together import begun
+from zardine.engine.side_by_side import begun
 from zardine.errors import CorruptionError, MetadataError, UnsupportedError, ZardineError
 from zardine.hierarchy.find import Seen, as_group, child_names, describe, document_key, find_node, parse_found
 from zardine.hierarchy.place import find_place

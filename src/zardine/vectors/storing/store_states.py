@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain
 
-from zardine.engine.waiting_together import begun
+from zardine.engine.side_by_side import begun
 from zardine.errors import ZardineError
 from zardine.hierarchy.find import Seen, document_key
 from zardine.metadata.formats import NodeMetadata

@@ -27,15 +27,17 @@ others go. Whoever is killed in between leaves an array that every reader of Zar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
+from zardine.engine.freshness import is_far
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import CorruptionError, StoreError
 from zardine.hierarchy.create import erase_node
-from zardine.hierarchy.find import child_names, describe, find_node
+from zardine.hierarchy.find import child_names, describe, find_node, nothing_is_at
 from zardine.hierarchy.update import replace_node, update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
@@ -44,15 +46,25 @@ from zardine.stores.attempts import attempts
 from zardine.stores.base import Reading, Store, Version
 from zardine.stores.path import StorePath
 from zardine.vectors.content.plan import Node
-from zardine.vectors.format.change_log import ChangeLog
-from zardine.vectors.storing.applying import apply_log
+from zardine.vectors.format.change_log import ChangeLog, encode_log
+from zardine.vectors.storing.applying import Ahead, apply_log, can_look_ahead, look_ahead
 from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.claims import CLAIM, HELPED, LostClaimError, OvertakenError, claim_of
 from zardine.vectors.storing.held_cells import HeldChange
 from zardine.vectors.storing.held_values import HeldValues
 from zardine.vectors.storing.kept_attributes import with_kept
-from zardine.vectors.storing.logs import LOG, REVISION, erase_dead_logs, erase_log, read_log, revision_of, write_log
+from zardine.vectors.storing.logs import (
+    LOG,
+    REVISION,
+    erase_dead_logs,
+    erase_log,
+    log_in_document,
+    read_log,
+    revision_of,
+    token_in,
+    write_log,
+)
 from zardine.vectors.storing.node_writing import (
     OTHER,
     USUAL,
@@ -62,7 +74,9 @@ from zardine.vectors.storing.node_writing import (
     with_separator,
     write_document,
     write_values,
+    write_values_of,
 )
+from zardine.vectors.storing.side_by_side import side_by_side
 from zardine.vectors.storing.store import PENDING, Level, VectorStore
 from zardine.vectors.storing.touched import carried_on
 
@@ -130,6 +144,7 @@ def _claimed(level: Level, seen: Seen | None) -> Seen | None:
         return seen
     if level.document.level:
         claim.take()
+        _forget_held(level.owner.store)
         return seen
     if seen is not None:
         claim.take_as(*seen)
@@ -189,23 +204,33 @@ def replace_below(
     the caller carries out then. ``afresh``: nothing of the old attributes of nodes stays. ``seen``: the group's
     document, as it was read; it is not read again then.
     """
-    found = {node.path: find_node(store, child(path, node.path), 3) for node in nodes}
-    absent = [node for node in nodes if found[node.path] is None and not _has_children(store, child(path, node.path))]
-    announced: dict[str, Any] = dict.fromkeys(node.path for node in absent)
+    places = [child(path, node.path) for node in nodes]
+    looks = side_by_side(store, [partial(_look_at, store, place) for place in places])
+    found = {node.path: old for node, (old, _) in zip(nodes, looks, strict=True)}
+    free = {node.path for node, (_, is_free) in zip(nodes, looks, strict=True) if is_free}
+    absent = [each for each, old in found.items() if old is None]
+    announced: dict[str, Any] = dict.fromkeys(
+        each for each in absent if each in free or not _has_children(store, child(path, each))
+    )
+    ahead: Ahead | None = None
+    named: Any = None
     try:
         if announced:
             seen = _change(store, path, expected, {**expected, PENDING: announced}, seen)
             expected = {**expected, PENDING: announced}
         pending: dict[str, Any] = dict.fromkeys(removed)
-        for node in nodes:
-            pending[node.path] = _stored(store, path, node, found[node.path], afresh=afresh).to_dict()
+        for node, new in zip(nodes, _stored(store, path, nodes, found, free, afresh=afresh), strict=True):
+            pending[node.path] = new.to_dict()
         if log is not None:
-            write_log(store, path, log)
+            named, ahead = _logged(store, path, log, known or {})
         if before is not None:
             before()
         agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
-        agreed = {**agreed, **({} if log is None else {LOG: log.token})}
+        agreed = {**agreed, **({} if log is None else {LOG: named})}
+        note = None if ahead is None else ahead.agreeing()
         seen = _change(store, path, expected, agreed, seen)
+        if note is not None:
+            note()
         if isinstance(store, HeldValues):
             store.has_agreed = True
     except BaseException:
@@ -214,7 +239,24 @@ def replace_below(
         raise
     if not callable(attributes):
         with suppress(LostClaimError):  # it is agreed on, and who took the claim over carries it out
-            _carry_out(store, path, pending, log, known or {}, seen)
+            _carry_out(store, path, pending, log, known or {}, seen, ahead, free)
+
+
+def _logged(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> tuple[Any, Ahead | None]:
+    """Store a log, unless the document is to have it; gives what that says, and what was read of what is replaced.
+
+    The latter far away, where locks do not keep others out.
+    """
+    data = encode_log(log)
+    if not can_look_ahead(store):
+        write_log(store, path, log.token, data)
+        return log.token, None
+    in_document = log_in_document(log.token, data)
+    calls: list[Callable[[], Any]] = [partial(look_ahead, store, path, log, known)]
+    if in_document is None:
+        calls.append(partial(write_log, store, path, log.token, data))
+    ahead: Ahead = side_by_side(store, calls)[0]
+    return (log.token, ahead) if in_document is None else (in_document, replace(ahead, is_in_document=True))
 
 
 def finish(level: Level) -> None:
@@ -241,6 +283,7 @@ def settled_level(owner: VectorStore, number: int, reading: Reading | None = Non
         if claim is not None and (number or level.pending or not is_free()):
             claim.take()
         finish(level)
+        _forget_held(owner.store)  # also what was read before others carried it out
         if claim is not None:  # others may have made or removed levels since it was opened
             owner = VectorStore.open(StorePath(owner.store, owner.path), writable=True)
         level = owner.level(number)
@@ -284,12 +327,12 @@ def _may_help(store: Store, path: str, token: str) -> bool:
         return True
 
     def noted(old: GroupMetadata) -> GroupMetadata:
-        if old.attributes.get(LOG) != token or CLAIM in old.attributes:
+        if token_in(old.attributes) != token or CLAIM in old.attributes:
             return old
         return old.with_attributes({**old.attributes, HELPED: True})
 
     now = update_node(store, path, GroupMetadata(), noted).attributes
-    return now.get(LOG) == token and CLAIM not in now
+    return token_in(now) == token and CLAIM not in now
 
 
 def _carry_out(
@@ -299,32 +342,45 @@ def _carry_out(
     log: ChangeLog | None,
     known: Mapping[str, Array],
     seen: Seen | None = None,
+    ahead: Ahead | None = None,
+    free: Collection[str] = (),
 ) -> None:
+    """:func:`carry_out` what is agreed on; ``free``: paths where nothing at all was, nor is to be removed."""
     if log is not None:
-        apply_log(store, path, log, known)
-    arrays = []
+        apply_log(store, path, log, known, ahead)
+    documents: list[tuple[str, NodeMetadata]] = []
+    arrays: list[tuple[str, ArrayMetadata]] = []
     for relative, document in dict(pending).items():
         where = child(path, relative)
         if document is None:
             erase_node(store, where, is_owned=True)
-            continue
-        metadata = parse_node_json(document, f"the pending document of {where}")
-        write_document(store, where, metadata)
-        if isinstance(metadata, ArrayMetadata):
-            arrays.append((where, metadata))
+        else:
+            metadata = parse_node_json(document, f"the pending document of {where}")
+            documents.append((where, metadata))
+            if isinstance(metadata, ArrayMetadata) and relative not in free:
+                arrays.append((where, metadata))
+    side_by_side(store, [partial(write_document, store, *each) for each in documents])
     token = None if log is None else log.token
 
     def settled(old: GroupMetadata) -> GroupMetadata:
-        if old.attributes.get(LOG) != token:
+        if token_in(old.attributes) != token:
             return old  # another writer has carried it out, and may have gone on
         return old.with_attributes({name: each for name, each in old.attributes.items() if name not in (PENDING, LOG)})
 
     if seen is None or replace_node(store, path, *seen, settled(seen[0])) is None:
         update_node(store, path, GroupMetadata(), settled)
-    if token is not None:
+    if token is not None and not (ahead is not None and ahead.is_in_document):
         erase_log(store, path, token)
-    for where, metadata in arrays:
-        settle(store, where, metadata)
+    side_by_side(store, [partial(settle, store, *each) for each in arrays])
+
+
+def _look_at(store: Store, path: str) -> tuple[NodeMetadata | None, bool]:
+    """The node at a place, and whether nothing at all is there, or below it, as far as that is looked at: far away."""
+    if not is_far(store):
+        return find_node(store, path, 3), False
+    calls: list[Callable[[], Any]] = [partial(find_node, store, path, 3), partial(nothing_is_at, store, path)]
+    node, is_free = side_by_side(store, calls)
+    return node, node is None and is_free
 
 
 def _has_children(store: Store, path: str) -> bool:
@@ -332,13 +388,45 @@ def _has_children(store: Store, path: str) -> bool:
     return any(find_node(store, child(path, name), 3) is not None for name in child_names(store, path))
 
 
-def _stored(store: Store, path: str, node: Node, old: NodeMetadata | None, *, afresh: bool) -> NodeMetadata:
-    """Store what ``node`` holds, beside what is there; gives the document that will make it count."""
-    new = node.metadata if afresh else with_kept(old, node.metadata)
-    if not isinstance(new, ArrayMetadata):
-        return new
-    before = old if isinstance(old, ArrayMetadata) else None
-    return prepare(store, child(path, node.path), before, replace(node, metadata=new))
+def _stored(
+    store: Store,
+    path: str,
+    nodes: Sequence[Node],
+    found: Mapping[str, NodeMetadata | None],
+    free: Collection[str],
+    *,
+    afresh: bool,
+) -> list[NodeMetadata]:
+    """Store what ``nodes`` hold, beside what is there; gives the documents that will make it count.
+
+    ``free``: paths where nothing at all is.
+    """
+    documents: list[NodeMetadata] = []
+    for node in nodes:
+        old = found[node.path]
+        new = node.metadata if afresh else with_kept(old, node.metadata)
+        if isinstance(new, ArrayMetadata):
+            new = with_separator(new, _other_separator(old if isinstance(old, ArrayMetadata) else None))
+        documents.append(new)
+    arrays = [
+        (child(path, node.path), node, new)
+        for node, new in zip(nodes, documents, strict=True)
+        if isinstance(new, ArrayMetadata)
+    ]
+    if is_far(store):
+        taken = [(where, separator_of(new)) for where, node, new in arrays if node.path not in free]
+        side_by_side(store, [partial(erase_objects, store, *each) for each in taken])
+        write_values_of(store, arrays)
+    else:
+        for where, node, new in arrays:
+            erase_objects(store, where, separator_of(new))
+            write_values(store, where, node, new)
+    return documents
+
+
+def _other_separator(old: ArrayMetadata | None) -> str:
+    """The separator in the keys of objects that are stored beside those of ``old``, if there is one."""
+    return OTHER if old is not None and separator_of(old) == USUAL else USUAL
 
 
 def _change(
@@ -369,7 +457,7 @@ def _undo(
     """Remove what was stored for a change, unless it was agreed on at the last moment."""
     group = find_node(store, path, 3)
     attributes = {} if group is None else dict(group.attributes)
-    if log is not None and attributes.get(LOG) != log.token:
+    if log is not None and token_in(attributes) != log.token:
         erase_log(store, path, log.token)
     if attributes.get(PENDING, {}) != announced or LOG in attributes:
         return
@@ -394,9 +482,8 @@ def rebuild(store: Store, path: str, old: ArrayMetadata, node: Node) -> None:
 def prepare(store: Store, path: str, old: ArrayMetadata | None, node: Node) -> ArrayMetadata:
     """Store what ``node`` holds beside what ``old`` describes; gives the document that will make it count."""
     assert isinstance(node.metadata, ArrayMetadata)
-    separator = OTHER if old is not None and separator_of(old) == USUAL else USUAL
-    erase_objects(store, path, separator)
-    new = with_separator(node.metadata, separator)
+    new = with_separator(node.metadata, _other_separator(old))
+    erase_objects(store, path, separator_of(new))
     write_values(store, path, node, new)
     return new
 

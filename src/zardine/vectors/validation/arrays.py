@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from zardine.engine.waiting_together import begun, each_begun
+from zardine.engine.side_by_side import begun, each_begun
 from zardine.errors import UnsupportedError, ZardineError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.findings import Finding, error, guarded, warning

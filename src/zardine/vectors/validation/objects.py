@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from zardine.engine.waiting_together import begun, each_begun
+from zardine.engine.side_by_side import begun, each_begun
 from zardine.errors import UnsupportedError
 from zardine.nodes.array import Array
 from zardine.vectors.content.content import Content

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zardine.buffers import Ints
-from zardine.engine.waiting_together import each_begun
+from zardine.engine.side_by_side import each_begun
 from zardine.errors import CorruptionError, DataError
 from zardine.vectors.content.content import Content, Fragments
 from zardine.vectors.findings import Finding, error, found_by, guarded, warning

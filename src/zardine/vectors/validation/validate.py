@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import ParamSpec
 
-from zardine.engine.waiting_together import begun
+from zardine.engine.side_by_side import begun
 from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
 from zardine.hierarchy.find import HIDDEN, describe
 from zardine.hierarchy.place import find_place

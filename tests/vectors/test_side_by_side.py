@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from zardine import vectors
-from zardine.engine.waiting_together import begun
+from zardine.engine.side_by_side import begun
 from zardine.errors import StoreError
 from zardine.storage import MemoryStore, WrapperStore
 from zardine.stores.base import ReadCost

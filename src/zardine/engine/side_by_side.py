@@ -1,4 +1,4 @@
-"""Calls that wait together for a store that is far away."""
+"""Calls that go to a store that is far away side by side, and elsewhere one after the other."""
 
 from __future__ import annotations
 
@@ -18,33 +18,45 @@ _MOST_AHEAD: Final = 4096
 """Nodes of a hierarchy that are held before they are wanted."""
 
 
+def side_by_side(store: Store, calls: Sequence[Callable[[], R]]) -> list[R]:
+    """Make all calls, and return what they give. Raises the first error, when those that have begun are at their end.
+
+    Where ``store`` is far away, as many at a time as there are requests worth while.
+    """
+    if not is_far(store):
+        return [call() for call in calls]
+    results: list[Any] = [None] * len(calls)
+
+    def make(number: int) -> None:
+        results[number] = calls[number]()
+
+    for_each(make, range(len(calls)), len(calls), most_requests(store))
+    return results
+
+
 def begun(store: Store, calls: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
     """Return what gives the results of ``calls``, one for each. Where ``store`` is far away all are made now, together.
 
     Elsewhere each is made when its result is asked for. What a call raises is raised then, so that of several that fail
     it is the one that would have been raised if they had been made one after the other.
     """
-    if not is_far(store) or len(calls) < 2:
+    if len(calls) < 2 or not is_far(store):
         return list(calls)
-    made: list[tuple[Any, Exception | None]] = [(None, None)] * len(calls)
+    return side_by_side(store, [partial(made, call) for call in calls])
 
-    def make(number: int) -> None:
-        try:
-            made[number] = calls[number](), None
-        except Exception as error:
-            made[number] = None, error
 
-    def result_of(number: int) -> Callable[[], Any]:
-        def result() -> Any:
-            found, error = made[number]
-            if error is not None:
-                raise error
-            return found
+def made(call: Callable[[], R]) -> Callable[[], R]:
+    """Make a call now, and return what gives its result, or raises what it has raised."""
+    try:
+        found = call()
+    except Exception as error:
+        fault = error
 
-        return result
+        def fail() -> R:
+            raise fault
 
-    for_each(make, range(len(calls)), len(calls), most_requests(store))
-    return [result_of(number) for number in range(len(calls))]
+        return fail
+    return lambda: found
 
 
 def each_begun(store: Store, call: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T, Callable[[], R]]]:
@@ -111,4 +123,4 @@ class Descent(Generic[T, R]):
         return self._look(node) if found is None else found()
 
 
-__all__ = ["Descent", "begun", "each_begun"]
+__all__ = ["Descent", "begun", "each_begun", "made", "side_by_side"]

@@ -1,0 +1,318 @@
+"""Writers far away, whose requests go side by side: killed at any of them, met by others, and how much they hold."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vectors.geometry_samples import Killed, MortalStore, Unlocked, copy_of
+from vectors.stores_of_all_kinds import at_once
+from zardine import vectors
+from zardine.errors import CorruptionError, StoreError
+from zardine.storage import CountingStore, MemoryStore, Store
+from zardine.stores.base import ReadCost
+from zardine.vectors.storing import cell_bytes, logs, node_writing
+from zardine.vectors.storing.held_values import HeldValues
+
+PLACE: dict[str, Any] = {"chunk_shape": 10, "shard_shape": 2, "bounds": ((0, 0, 0), (59, 19, 9))}
+COST = ReadCost(latency=0.03, requests=4)
+
+
+class FarMortal(MortalStore):
+    """A store far away, for who is killed after so many changes."""
+
+    cost = COST  # type: ignore[assignment]
+    has_cheap_looks = False  # type: ignore[assignment]
+    lock_is_exclusive = False  # type: ignore[assignment]
+
+    def __init__(self, store: Store, changes: int = 10**6) -> None:
+        super().__init__(store, changes)
+        self._turn = threading.Lock()
+        self.written: list[str] = []
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        with self._turn:
+            self._live()
+            self.written.append(key)
+            return self._store.set(key, value, condition=condition)
+
+
+class FarUnlocked(Unlocked):
+    """A store far away, in which others come between."""
+
+    cost = COST  # type: ignore[assignment]
+    has_cheap_looks = False  # type: ignore[assignment]
+
+
+def lines_along(count: int, first: int = 0) -> list[np.ndarray[Any, Any]]:
+    """Lines of four vertices, each through two cells of 10 along the first axis."""
+    number = np.arange(first, first + count)
+    starts = np.stack([number * 7.0 % 41, number * 3.0 % 15, number % 9], axis=1)
+    return [start + np.arange(4)[:, None] * np.array([4.0, 0, 0]) for start in starts]
+
+
+def write_lines(store: Store, count: int = 8) -> None:
+    lines = lines_along(count)
+    values = {"fa": [each[:, 0] for each in lines]}
+    vectors.write_polylines(store, lines, vertex_attributes=values, **PLACE)
+
+
+def append_lines(store: Store, count: int = 2, first: int = 8) -> None:
+    lines = lines_along(count, first)
+    vectors.append_polylines(store, lines, vertex_attributes={"fa": [each[:, 0] for each in lines]})
+
+
+def state_of(store: Store) -> dict[str, bytes]:
+    return {key: bytes(store.get(key) or b"") for key in store.list()}
+
+
+def test_who_is_killed_while_a_store_is_written_is_followed_by_the_next() -> None:
+    whole = MemoryStore()
+    write_lines(whole)
+    changes, died = 0, True
+    while died:
+        store = MemoryStore()
+        mortal = FarMortal(store, changes)
+        try:
+            write_lines(mortal)
+        except Killed:
+            assert not store.exists("zarr.json")
+        died = mortal.dead
+        if died:
+            write_lines(FarMortal(store))
+        assert state_of(store).keys() == state_of(whole).keys()
+        assert len(vectors.read_polylines(store)) == 8
+        assert vectors.validate(store).findings == ()
+        changes += 1
+    assert changes > 20
+
+
+def test_what_fails_while_a_store_is_written_leaves_nothing() -> None:
+    class Failing(FarMortal):
+        def _live(self) -> None:
+            if self.left == 0:
+                self.left -= 1
+                raise StoreError("no answer")
+            self.left -= 1
+
+    for changes in range(99):
+        store = MemoryStore()
+        try:
+            write_lines(Failing(store, changes))
+        except StoreError:
+            assert state_of(store) == {}
+        else:
+            assert changes > 20
+            return
+    raise AssertionError("never")
+
+
+@pytest.mark.parametrize("most", [0, 2**20], ids=["log", "document"])
+def test_who_is_killed_while_something_is_added_leaves_old_or_new(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_MOST_BESIDE", most)
+    whole = MemoryStore()
+    write_lines(whole)
+    vectors.append_polylines(FarMortal(whole), lines_along(2, 20))  # tables are ready to grow
+    changes, died, seen = 0, True, list[int]()
+    while died:
+        store = copy_of(whole)
+        mortal = FarMortal(store, changes)
+        with suppress(Killed):
+            append_lines(mortal)
+        died = mortal.dead
+        found = vectors.read_polylines(store)
+        seen.append(len(found))
+        assert vectors.validate(store).ok
+        if len(found) == 12:
+            wanted = [line.tolist() for line in (*lines_along(8), *lines_along(2, 20), *lines_along(2, 8))]
+            assert [line.tolist() for line in found.lines] == wanted
+        append_lines(FarMortal(store), 1, 31)
+        append_lines(FarMortal(store), 1, 32)  # removes logs that the one before could have come to
+        assert len(vectors.read_polylines(store)) == len(found) + 2
+        assert not [key for key in store.list() if "zardine_log" in key]
+        assert vectors.validate(store).findings == ()
+        changes += 1
+    assert sorted(seen) == seen
+    assert set(seen) == {10, 12}
+    assert seen.count(10) == (1 if most else 2)
+
+
+def test_contents_come_before_documents() -> None:
+    store = FarMortal(MemoryStore())
+    write_lines(store)
+    documents = [number for number, key in enumerate(store.written) if key.endswith("zarr.json")]
+    assert store.written[0] == "0/zarr.json"
+    assert documents[1:] == list(range(len(store.written) - len(documents) + 1, len(store.written)))
+    assert store.written[-2:] == ["0/zarr.json", "zarr.json"]
+    store.written.clear()
+    append_lines(store)
+    first = next(
+        number for number, key in enumerate(store.written) if key.endswith("zarr.json") and key != "0/zarr.json"
+    )
+    assert store.written[0] == store.written[-1] == "0/zarr.json"  # agreed on, and carried out
+    assert not [key for key in store.written[first:] if "/c/" in key]
+
+
+@pytest.mark.parametrize("most", [0, 2**20], ids=["log", "document"])
+def test_writers_overtake_each_other_anywhere(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once(monkeypatch)
+    monkeypatch.setattr(logs, "_MOST_BESIDE", most)
+    waits, met = 0, True
+    while met:
+        store = FarUnlocked()
+        write_lines(store)
+        append_lines(store, 2, 20)
+        store.waits, store.other = waits, lambda: append_lines(store, 2, 40)  # noqa: B023
+        append_lines(store)
+        met = store.other is None
+        store.other = None
+        wanted = [*lines_along(8), *lines_along(2, 20), *lines_along(2), *(lines_along(2, 40) if met else [])]
+        wanted[10:12] = lines_along(2, 8)
+        found = vectors.read_polylines(store)
+        assert sorted(line.tolist() for line in found.lines) == sorted(line.tolist() for line in wanted)
+        assert vectors.validate(store).findings == ()
+        waits += 1
+    assert waits > 10
+
+
+def test_a_lease_that_is_over_is_looked_after_before_each_put(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write that agrees on a change is a look at the level for as long as any other."""
+    looks = []
+
+    class Watched(FarMortal):
+        def read_up_to(self, key: str, most: int) -> Any:
+            if self.written[-1:] and self.written[0] == "0/zarr.json" and key == "0/zarr.json":
+                looks.append(key)
+            return super().read_up_to(key, most)
+
+    def looks_of(lease: float) -> int:
+        inner = MemoryStore()
+        write_lines(inner)
+        looks.clear()
+        monkeypatch.setattr("zardine.vectors.storing.applying.LEASE", lease)
+        append_lines(Watched(inner))
+        assert vectors.validate(inner).findings == ()
+        return len(looks)
+
+    assert looks_of(600.0) == 0
+    assert looks_of(-1.0) > 5
+
+
+def test_what_is_asked_ahead_is_answered_once() -> None:
+    inner = MemoryStore()
+    inner.set("a/zarr.json", b"{}")
+    inner.set("a/c/0", b"value")
+    counted = CountingStore(inner)
+    held = HeldValues(FarMortal(counted))
+    held.ask(["a/zarr.json", "b/zarr.json"], ["a/"], ["a/c/0", "a/c/1"])
+    counted.reset()
+    for _ in range(2):
+        assert held.read("a/c/0") is not None
+        assert held.read("a/c/1", ((-4, None),)) is None
+        assert held.hold(["a/c/1"]) == [None]
+    assert held.list_dir("a/") == (["a/zarr.json"], ["a/c/"])
+    assert held.read_up_to("a/zarr.json", 99) is not None
+    assert held.read("b/zarr.json") is None
+    assert counted.counts.requests == 0
+    assert held.list_dir("a/") == (["a/zarr.json"], ["a/c/"])
+    assert held.read_up_to("a/zarr.json", 99) is not None
+    assert held.read("b/zarr.json") is None
+    assert counted.counts.requests == 3
+    held.ask(["a/zarr.json", "b/zarr.json"], ["a/"])
+    held.set("a/zarr.json", b"[]")
+    held.set("a/c/1", b"other")
+    held.erase("a/c/0")
+    assert bytes(held.read("a/zarr.json").parts[0]) == b"[]"  # type: ignore[union-attr]
+    assert bytes(held.read("a/c/1").parts[0]) == b"other"  # type: ignore[union-attr]
+    assert held.read("a/c/0") is None
+    held.ask(["b/zarr.json"], ["a/"])
+    inner.set("b/zarr.json", b"{}")
+    held.forget()
+    assert held.read("b/zarr.json") is not None
+
+
+class Weighed(FarMortal):
+    """A store that knows how many bytes are on their way to it, and how many values."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.under_way = self.most = self.count = self.most_at_once = 0
+        self._scale = threading.Lock()
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        with self._scale:
+            self.under_way, self.count = self.under_way + len(value), self.count + 1
+            self.most, self.most_at_once = max(self.most, self.under_way), max(self.most_at_once, self.count)
+        threading.Event().wait(0.002)
+        with self._scale:
+            self.under_way, self.count = self.under_way - len(value), self.count - 1
+        return super().set(key, value, condition=condition)
+
+
+@pytest.mark.parametrize("compressor", [None, "zstd"])
+def test_what_is_under_way_has_a_limit(compressor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here of 8 KB, beside one portion of an array, which has another."""
+    monkeypatch.setattr(node_writing, "_TOGETHER", 8000)
+    monkeypatch.setattr(cell_bytes, "_PACKED_AT_ONCE", 8000)
+    points = np.random.default_rng(0).uniform(0, 59, (3000, 3)) * np.array([1, 0.3, 0.15])
+    store = Weighed(MemoryStore())
+    made: list[int] = []
+    make = node_writing._make
+
+    def noted(store: Store, calls: list[Callable[[], object]]) -> None:
+        made.append(sum(len(call.args[1]) for call in calls if len(call.args) == 2))  # type: ignore[attr-defined]
+        make(store, calls)
+
+    monkeypatch.setattr(node_writing, "_make", noted)
+    vectors.write_points(store, points, vertex_attributes={"a": points[:, 0]}, compressor=compressor, **PLACE)
+    assert len(made) > 4
+    assert max(made) < 8000 + 8000 + 12000  # a shard is made whole
+    assert store.most <= max(made)
+    assert store.most_at_once > 1
+    assert sorted(vectors.read_points(store).positions.tolist()) == sorted(points.tolist())
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{}, {"token": "1-0123456789abcdef"}, {"token": "1-0123456789abcdef", "base64": "?"}, {"token": 7}, 7, "x"],
+    ids=str,
+)
+def test_a_log_in_a_document_that_makes_no_sense(told: Any) -> None:
+    store = MemoryStore()
+    write_lines(store)
+    document = json.loads(bytes(store.get("0/zarr.json") or b""))
+    document["attributes"] |= {"zardine_pending": {}, "zardine_log": told}
+    store.set("0/zarr.json", json.dumps(document).encode())
+    for question in (vectors.read_polylines, append_lines):
+        with pytest.raises(CorruptionError, match="zardine_log"):
+            question(store)
+
+
+def test_a_log_in_a_document_that_is_damaged() -> None:
+    whole = MemoryStore()
+    write_lines(whole)
+    store = copy_of(whole)
+    with pytest.raises(Killed):
+        append_lines(FarMortal(store, 1))
+    assert len(vectors.read_polylines(store)) == 10
+    document = json.loads(bytes(store.get("0/zarr.json") or b""))
+    log = document["attributes"]["zardine_log"]
+    for place in (8, len(log["base64"]) // 2):
+        other = "A" if log["base64"][place] != "A" else "B"
+        damaged = {**log, "base64": log["base64"][:place] + other + log["base64"][place + 1 :]}
+        document["attributes"]["zardine_log"] = damaged
+        store.set("0/zarr.json", json.dumps(document).encode())
+        for question in (vectors.read_polylines, append_lines):
+            with pytest.raises(CorruptionError, match="log"):
+                question(store)
+    document["attributes"]["zardine_log"] = log
+    store.set("0/zarr.json", json.dumps(document).encode())
+    append_lines(store, 1, 31)  # where locks keep others out, too
+    assert len(vectors.read_polylines(store)) == 11
+    assert vectors.validate(store).findings == ()
