@@ -47,7 +47,8 @@ def copy(
     ``create_kwargs`` may choose other chunks, shards and codecs. ``shallow`` copies only the direct members of a
     group. Copies are of the version of Zarr of ``dest``, unless ``zarr_format`` says another. ``if_exists`` is
     ``"raise"``, ``"replace"``, ``"skip"`` or ``"skip_initialized"``; ``log`` gets a line for each node. Gives the
-    numbers of nodes copied, nodes skipped, and bytes (in memory) copied.
+    numbers of nodes copied, nodes skipped, and bytes (in memory) copied. Groups of zardine far away, or copied to such
+    a store, are copied depth by depth, with several nodes at a time: then lines of a depth come in any order.
     """
     if if_exists not in ("raise", "replace", "skip", "skip_initialized"):
         raise ValueError(f"if_exists is 'raise', 'replace', 'skip' or 'skip_initialized', not {if_exists!r}")

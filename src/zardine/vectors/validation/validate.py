@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import ParamSpec
 
-from zardine.engine.side_by_side import begun
+from zardine.engine.side_by_side import begun, each_begun
 from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
 from zardine.hierarchy.find import HIDDEN, describe
 from zardine.hierarchy.place import find_place
@@ -37,10 +37,10 @@ def validate(path: StoreLike, *, progress: Progress | None = None) -> Report:
     """Check a whole store: documents, lists of chunks, rows, fragments, attributes, links, objects, groups, levels.
 
     Reads everything once; anew, a few times, where it finds something and somebody changed the store meanwhile. In
-    memory are about 250,000 vertices, with what belongs to them, and the object index and lists of chunks. Raises
-    only where there is no store at all, or it cannot be reached, or neither the place nor consolidated metadata tell
-    what it has, or it never stays the same for long enough; a damaged one gives findings. ``progress`` is called with
-    the number of levels done, and of all.
+    memory are about 250,000 vertices, with what belongs to them, and the object index and lists of chunks; of a store
+    far away, whose arrays are looked at together, the lists of all of them. Raises only where there is no store at all,
+    or it cannot be reached, or neither the place nor consolidated metadata tell what it has, or it never stays the same
+    for long enough; a damaged one gives findings. ``progress`` is called with the number of levels done, and of all.
     """
     for _ in attempts(CHANGES):
         before = state_of(path)  # after the wait, in which others change the store, too
@@ -69,15 +69,13 @@ def _report(path: StoreLike, progress: Progress | None) -> Report:
     numbers = level_numbers()
     for number in numbers[:1]:
         owner.names(str(number))  # where nothing tells what is there nothing can be checked, which is no fault of it
-    for done, number in enumerate(numbers):
-        level = guarded(findings, "level-document", str(number), partial(owner.level, number))
-        if level is not None and not _is_being_changed(level, findings):
-            looked = looked_below(level)
-            below = Survey(looked)
-            guarded(findings, "unreadable", str(number), partial(check_arrays, level, below, findings))
-            found = guarded(findings, "unreadable", str(number), partial(_check_level, looked, findings))
-            if found is not None:
-                levels[number], counts[number] = (looked, found[0]), found[1]
+    for done, (number, looked) in enumerate(each_begun(owner.store, partial(_look, owner), numbers)):
+        level, found = looked()
+        findings += found
+        if level is not None:
+            checked = guarded(findings, "unreadable", str(number), partial(_check_level, level, findings))
+            if checked is not None:
+                levels[number], counts[number] = (level, checked[0]), checked[1]
         if progress is not None:
             progress(done + 1, len(numbers))
     for level, _ in levels.values():
@@ -92,6 +90,17 @@ def _report(path: StoreLike, progress: Progress | None) -> Report:
     for look in begun(owner.store, checks):
         findings += look()
     return Report.of(findings, tuple(counts.values()))
+
+
+def _look(owner: VectorStore, number: int) -> tuple[Level | None, list[Finding]]:
+    """Open a level, and check its arrays; gives it, if there is more to check, and what was found."""
+    findings: list[Finding] = []
+    level = guarded(findings, "level-document", str(number), partial(owner.level, number))
+    if level is None or _is_being_changed(level, findings):
+        return None, findings
+    looked = looked_below(level)
+    guarded(findings, "unreadable", str(number), partial(check_arrays, level, Survey(looked), findings))
+    return looked, findings
 
 
 def _check_imports(owner: VectorStore) -> Iterator[Finding]:
