@@ -283,7 +283,7 @@ class _Copying:
                     write_data=False,
                     **self.create_kwargs,
                 )
-                with erased_if_incomplete(array, replaced=old is not None), self.room.take(self._held(array)):
+                with erased_if_incomplete(array, replaced=old is not None), self.room.take(self._room_for(array)):
                     copy_values(source if isinstance(source, Array) else source[...], array)
             self._count(copied=1, nbytes=0 if self.dry_run else array.nbytes)
             return []
@@ -319,7 +319,7 @@ class _Copying:
         names = [child for child in source if not self.shallow or hasattr(source[child], "shape")]
         return [(partial(source.__getitem__, child), group, child) for child in names]
 
-    def _held(self, array: Array) -> int:
+    def _room_for(self, array: Array) -> int:
         """Bytes of memory, about, that it takes to copy an array."""
         return min(_TWICE * array.nbytes, window_bytes())
 
