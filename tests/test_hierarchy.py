@@ -11,7 +11,7 @@ import pytest
 import zardine
 from zardine.errors import ContainsArrayError, ContainsGroupError, MetadataError, NodeNotFoundError, ReadOnlyError
 from zardine.metadata import ArrayMetadata, GroupMetadata
-from zardine.storage import LocalStore, MemoryStore
+from zardine.storage import LocalStore, MemoryStore, WrapperStore
 
 DATA = np.arange(1, 13, dtype="i4").reshape(3, 4)
 
@@ -364,3 +364,49 @@ def test_a_broken_member_is_not_taken_for_a_missing_one(root: zardine.Group) -> 
         with pytest.raises(zardine.errors.MetadataError):
             look()
     assert root["g/h/b"].shape == (3, 4)
+
+
+def test_a_node_is_not_moved_to_where_it_is() -> None:
+    group = zardine.create_group(MemoryStore())
+    group.create_group("a/b")
+    for source, dest in (("a", "a"), ("a", "a/b"), ("a", "a/c"), ("a/b", "a/b/c")):
+        with pytest.raises(ValueError, match="the same place or below it"):
+            group.move(source, dest)
+    assert sorted(group.store.list()) == ["a/b/zarr.json", "a/zarr.json", "zarr.json"]
+
+
+def test_what_is_moved_is_copied_once() -> None:
+    copied: list[str] = []
+
+    class NotedStore(WrapperStore):
+        def set(self, key: str, value: Any, **kwargs: Any) -> Any:
+            copied.append(key)
+            return super().set(key, value, **kwargs)
+
+    store = NotedStore(MemoryStore())
+    group = zardine.create_group(store)
+    group.create_array("a", data=np.arange(4), chunks=(2,))
+    copied.clear()
+    group.move("a", "b")
+    assert sorted(key for key in copied if "/c/" in key) == ["b/c/0", "b/c/1"]
+    np.testing.assert_array_equal(group["b"][...], np.arange(4))
+
+
+def test_a_group_with_damaged_documents_is_erased() -> None:
+    """Also where the document is that of a group ``0``, at which writers of a tree take turns."""
+    store = MemoryStore()
+    group = zardine.create_group(store)
+    group.create_group("g/x/0")
+    store.set("g/x/0/zarr.json", b"{")
+    store.set("g/y/0/zarr.json", b'{"zarr_format": 3, "node_type": "array"}')
+    del group["g"]
+    assert list(store.list()) == ["zarr.json"]
+
+
+def test_groups_above_what_is_moved_where_no_document_tells_their_version() -> None:
+    store = MemoryStore()
+    zardine.create_array(store, name="a", shape=(4,), dtype="i4")
+    store.erase("zarr.json")
+    zardine.open_group(store, mode="r+").move("a", "b/c")
+    assert zardine.open_group(store)["b"].metadata.zarr_format == 3
+    assert sorted(store.list()) == ["b/c/zarr.json", "b/zarr.json", "zarr.json"]

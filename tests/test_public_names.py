@@ -49,7 +49,7 @@ NAMES = {
         UnfinishedError
         UnknownCodecError UnknownExtensionError UnstableSpecificationWarning UnsupportedError
         VindexInvalidSelectionError ZardineError ZarrDeprecationWarning ZarrFutureWarning ZarrRuntimeWarning
-        ZarrUserWarning
+        ZarrUserWarning ZeroStepError
     """,
     "zardine.dtype": """
         Bool Complex64 Complex128 DateTime64 FixedLengthUTF32 Float16 Float32 Float64 Int8 Int16 Int32 Int64

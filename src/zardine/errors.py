@@ -34,6 +34,7 @@
     ├── SelectionError (IndexError)
     │   ├── BoundsCheckError                an index outside the array
     │   ├── NegativeStepError
+    │   ├── ZeroStepError (ValueError)      a slice whose step is 0
     │   └── VindexInvalidSelectionError
     └── UnsupportedError (NotImplementedError)
 
@@ -102,6 +103,7 @@ __all__ = [
     "ZarrFutureWarning",
     "ZarrRuntimeWarning",
     "ZarrUserWarning",
+    "ZeroStepError",
 ]
 
 
@@ -335,6 +337,10 @@ class SelectionError(ZardineError, IndexError):
 
 class NegativeStepError(SelectionError):
     """A negative step where only steps forward make sense."""
+
+
+class ZeroStepError(SelectionError, ValueError):
+    """A slice whose step is 0, which NumPy and zarr-python call a ``ValueError``."""
 
 
 class BoundsCheckError(SelectionError):

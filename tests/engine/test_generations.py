@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,7 @@ import zarrista
 
 import zardine
 from engine.far_store import FarStore
-from zardine.engine import freshness
+from zardine.engine import erased, freshness
 from zardine.engine.freshness import GENERATION
 from zardine.errors import ArrayChangedError
 from zardine.storage import LocalStore, MemoryStore, Store, WrapperStore
@@ -228,6 +232,161 @@ def test_only_reshard_and_overwrite_write_an_id(tmp_path: Path) -> None:
     zardine.open_array(path, mode="w", shape=(4,), dtype="i4")
     assert json.loads((path / "zarr.json").read_text())[GENERATION] != first
     assert zardine.verify(path).faults == ()
+
+
+def make_again(group: zardine.Group) -> None:
+    del group["a"]
+    group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+
+
+def make_all_again(group: zardine.Group) -> None:
+    group = zardine.create_group(group.store, overwrite=True, zarr_format=group.metadata.zarr_format)
+    group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+
+
+def move_another_there(group: zardine.Group) -> None:
+    group.create_array("b", shape=(4,), chunks=(2,), dtype="i4")
+    group.move("a", "elsewhere")
+    group.move("b", "a")
+
+
+def make_again_by_another_way(group: zardine.Group) -> None:
+    del zardine.open_group(group.store, mode="a")["a"]
+    zardine.create_array(
+        group.store_path / "a", shape=(4,), chunks=(2,), dtype="i4", zarr_format=group.metadata.zarr_format
+    )
+
+
+CHANGES = [make_again, make_all_again, move_another_there, make_again_by_another_way]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("used", ["created", "opened", "read", "written", "pickled", "consolidated"])
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_what_is_made_where_another_was_erased(
+    zarr_format: int, used: str, change: Callable[[zardine.Group], None], store: Store
+) -> None:
+    group = zardine.create_group(store, zarr_format=zarr_format)
+    handle = group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+    if used == "consolidated":
+        group = zardine.consolidate_metadata(store)
+    if used != "created":
+        handle = group["a"]
+    if used == "read":
+        assert handle[0] == 0
+    if used == "written":
+        handle[...] = 1
+    sent = pickle.dumps(handle)
+    change(zardine.open_group(store, use_consolidated=False))
+    if used == "pickled" and zarr_format == 3:
+        handle = pickle.loads(sent)
+    for _ in range(2):
+        with pytest.raises(ArrayChangedError):
+            handle[0]
+        with pytest.raises(ArrayChangedError):
+            handle[...] = 5
+        with pytest.raises(ArrayChangedError):
+            handle.append(np.zeros(2, "i4"))
+    new = zardine.open_group(store, use_consolidated=False)["a"]
+    np.testing.assert_array_equal(new[...], 0)
+    for each in (new, pickle.loads(pickle.dumps(new)), handle.refresh()):
+        each[...] = each[...] + 1
+    np.testing.assert_array_equal(new[...], 3)
+    assert handle[0] == 3
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_what_is_made_far_away_where_another_was_erased(zarr_format: int) -> None:
+    store = FarStore(MemoryStore())
+    group = zardine.create_group(store, zarr_format=zarr_format)
+    handle = group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+    make_again(group)
+    with pytest.raises(ArrayChangedError):
+        handle[0]
+    with pytest.raises(ArrayChangedError):
+        handle[...] = 5
+    np.testing.assert_array_equal(group["a"][...], 0)
+
+
+def test_a_stale_handle_of_another_process_is_told(tmp_path: Path) -> None:
+    group = zardine.create_group(tmp_path)
+    group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+    code = (
+        "import sys, zardine\n"
+        "array = zardine.open_array(sys.argv[1], mode='r+')\n"
+        "print(array[0], flush=True)\n"
+        "sys.stdin.readline()\n"
+        "try:\n"
+        "    array[...] = 5\n"
+        "except zardine.errors.ArrayChangedError:\n"
+        "    print('told')\n"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "a")], text=True, **pipes) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "0\n"
+        make_again(group)
+        assert other.communicate("go on\n", timeout=60)[0] == "told\n"
+    np.testing.assert_array_equal(group["a"][...], 0)
+
+
+def test_an_id_is_for_the_places_of_arrays_that_were_erased(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def has_id(name: str) -> bool:
+        return GENERATION in json.loads((tmp_path / name / "zarr.json").read_text())
+
+    def make(*names: str) -> None:
+        for name in names:
+            zardine.create_array(tmp_path / name, shape=(4,), dtype="i4")
+
+    group = zardine.create_group(tmp_path)
+    make("g/a", "g/h/a", "other")
+    del group["g"]
+    make("g/a", "g/h/a", "g/b", "g/h/b", "g2", "other/../new")
+    assert [name for name in ("g/a", "g/h/a", "g/b", "g/h/b", "g2", "new", "other") if has_id(name)] == ["g/a", "g/h/a"]
+    monkeypatch.setattr(erased, "_MOST_IN_TREE", 2)  # then all of it counts as erased
+    del group["g"]
+    make("g/never", "g3")
+    assert has_id("g/never")
+    assert not has_id("g3")
+    monkeypatch.setattr(erased, "_MOST", 3)
+    for number in range(4):
+        make(f"n{number}")
+        del group[f"n{number}"]
+    make(*(f"n{number}" for number in range(4)))
+    assert [has_id(f"n{number}") for number in range(4)] == [False, True, True, True]
+    for number in (4, 5, 4, 6, 7):
+        make(f"n{number}")
+        del group[f"n{number}"]
+    make("n4", "n5")
+    assert has_id("n4")  # which was erased again after n5
+    assert not has_id("n5")
+
+
+def test_threads_that_erase_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erased, "_erased", {})
+    monkeypatch.setattr(erased, "_MOST", 2)
+    store = MemoryStore()
+
+    def erases(thread: int) -> None:
+        for number in range(500):
+            erased.note_erased(store, "", [f"{thread}/{number}"], 1)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(erases, range(8)))
+    finally:
+        sys.setswitchinterval(before)
+    assert len(erased._erased) == 2
+
+
+def test_a_store_in_memory_is_not_taken_for_one_that_is_gone() -> None:
+    for _ in range(50):
+        group = zardine.create_group(MemoryStore({}))
+        group.create_array("a", shape=(4,), dtype="i4")
+        assert GENERATION.encode() not in bytes(group.store.get("a/zarr.json") or b"")
+        del group["a"]
 
 
 def test_other_programs_pass_over_the_id(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import zardine
 from zardine.chunk_grids.axis import Axis
-from zardine.errors import BoundsCheckError, SelectionError, VindexInvalidSelectionError
+from zardine.errors import BoundsCheckError, SelectionError, VindexInvalidSelectionError, ZeroStepError
 from zardine.indexing.parse import (
     parse_any,
     parse_basic,
@@ -86,6 +86,21 @@ def test_nonsense_is_an_index_error(item: Any) -> None:
     for parse in (parse_any, parse_basic):
         with pytest.raises(SelectionError):
             parse(item, SHAPE)
+
+
+def test_a_step_of_zero_is_what_other_programs_call_it() -> None:
+    """A ``ValueError`` as in NumPy and zarr-python, for blocks an ``IndexError``: this is both."""
+    axis = Axis.regular(5, 2)
+    for parse in (parse_any, parse_basic, parse_orthogonal):
+        for selection in (slice(None, None, 0), (slice(None), slice(1, 2, 0))):
+            with pytest.raises(ZeroStepError, match="slice step cannot be zero") as caught:
+                parse(selection, SHAPE)
+            assert isinstance(caught.value, ValueError)
+            assert isinstance(caught.value, SelectionError)
+    with pytest.raises(ZeroStepError):
+        parse_block(slice(None, None, 0), (axis,))
+    with pytest.raises(SelectionError, match="must be integers"):
+        parse_block(slice(None, None, 1.5), (axis,))
 
 
 def test_what_belongs_to_other_kinds_of_selection_is_named() -> None:

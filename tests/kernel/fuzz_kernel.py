@@ -13,6 +13,7 @@ process; the batch under way can be read from the file that ``--trace`` names. `
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -36,7 +37,9 @@ MOST_POINTS = 300
 ROOM = 512
 """MiB of addresses that the process may take beside what it has at the start. Chunks have 80 KB at most, all of a batch
 10 MB; the allocators of threads reserve 64 MiB at a time."""
-MOST_USED = 96
+CHECKED = "libasan" in os.environ.get("LD_PRELOAD", "")
+"""Whether AddressSanitizer watches, which keeps what was freed for a while, and notes beside what is in use."""
+MOST_USED = 288 if CHECKED else 96
 """MiB of memory that it may really use beside that."""
 SNAPPY: list[Step] = [("blosc", "snappy", 5, shuffle, 2, 0) for shuffle in (0, 1, 2)]
 CHAINS: list[list[Step]] = [

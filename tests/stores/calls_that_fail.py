@@ -16,7 +16,7 @@ import zardine
 from zardine.errors import ZardineError
 from zardine.storage import LocalStore
 
-CALLS = ["flock", "fstat", "statvfs"]
+CALLS = ["flock", "fstat", "statvfs", "stat"]
 
 
 def entered(context: Any) -> None:

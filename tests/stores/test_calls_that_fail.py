@@ -1,4 +1,4 @@
-"""Each call of flock, fstat and statvfs that a work on local files makes may fail: that is an error of ours."""
+"""Each call of flock, fstat, statvfs and stat that a work on local files makes may fail: that is an error of ours."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """What forks keep of locks, and what is told of a value that is replaced between two requests."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 
 from servers import servers
 from zardine.storage import LocalStore, ObjectStore
+from zardine.stores import locks
+from zardine.stores.locks import FileLock, KeyedLock
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -52,3 +55,54 @@ def test_a_value_that_is_replaced_by_one_as_long_between_the_requests() -> None:
         assert reading is not None
         assert b"".join(map(bytes, reading.parts)) == b"new-new-"[-len(wanted) * 4 :]
         assert reading.version == head("k")[0]
+
+
+@pytest.mark.skipif(locks.fcntl is None, reason="needs flock")
+def test_where_a_lock_cannot_be_asked_for_it_counts_as_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(tmp_path)
+    store.set("k", b"x")
+    assert not store.is_locked("k")
+
+    def fails(file: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr(locks.fcntl, "flock", fails)
+    assert store.is_locked("k")
+    monkeypatch.undo()
+    monkeypatch.setattr(locks, "fcntl", None)
+    assert store.is_locked("k")
+
+
+def test_a_file_is_opened_for_writing_only_to_be_edited(tmp_path: Path) -> None:
+    (tmp_path / "k").write_bytes(b"x")
+    directory = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with FileLock(directory, "k") as lock:
+            assert lock.file is None
+            assert lock.status is not None
+        with FileLock(directory, "k", editing=True) as lock:
+            assert lock.file is not None
+            assert os.pwrite(lock.file, b"y", 0) == 1
+        with FileLock(directory, "nothing", editing=True) as lock:
+            assert (lock.file, lock.status) == (None, None)
+    finally:
+        os.close(directory)
+    assert (tmp_path / "k").read_bytes() == b"y"
+
+
+def test_an_interrupt_of_who_waits_for_a_lock_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def acquire(self) -> bool:
+            raise KeyboardInterrupt
+
+        def release(self) -> None:
+            raise RuntimeError("it is not ours")
+
+    entered = []
+    with monkeypatch.context() as changed:
+        changed.setattr(locks.threading, "RLock", Interrupted)
+        with pytest.raises(KeyboardInterrupt), KeyedLock("interrupted"):
+            entered.append(True)
+    assert not entered
+    with KeyedLock("interrupted"):  # nothing is left of it
+        assert locks._entries["interrupted"].users == 1

@@ -257,6 +257,8 @@ def test_paths_that_nothing_can_have(path):
     for kind in (str, LocalStore) if not path else (str, pathlib.Path, LocalStore):
         with pytest.raises(StoreError, match="is not the path of a directory"):
             zardine.open(kind(path))
+    with pytest.raises(StoreError, match=r"'' .*: '\.' is the current one, and None"):
+        zardine.open_group("", mode="w")  # as from a variable that is not set: nothing is erased
 
 
 @pytest.mark.parametrize(

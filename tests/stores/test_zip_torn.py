@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 import warnings
 import zipfile
 
@@ -14,6 +15,7 @@ import zardine
 from stores.zip_programs import program
 from zardine.errors import StoreError, TornShardWarning
 from zardine.storage import MemoryStore, ZipStore
+from zardine.stores.zip.directory import ZipDirectory
 
 OLD = {"changed": b"old" * 20, "erased": b"gone", "kept": b"same"}
 NEW = {"changed": b"new" * 30, "kept": b"same", "added": b"more"}
@@ -156,6 +158,29 @@ def test_other_bytes_are_no_directory(tmp_path):
     assert look(open_path, path, b"PK\x05\x06" + bytes(18)) == ({}, 0)
     with pytest.raises(StoreError, match="no directory"):  # begun as an archive without entries
         open_path(path, b"PK\x05\x06" + bytes(18) + first[:50])
+
+
+def test_many_ends_of_one_directory_take_no_time(tmp_path, monkeypatch):
+    """Each claims the same entries, and what was claimed before, and none of them is right."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(300):
+            archive.writestr(f"k{number}", b"")
+    data = bytearray(path.read_bytes())
+    start, end = data.index(b"PK\x01\x02"), data.rindex(b"PK\x05\x06")
+    del data[end:]
+    first = bytes(data) + struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 300, 300, len(data) - start, start, 0)
+    for _ in range(90):
+        data += struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 300, 300, len(data) - start, start, 0)
+    path.write_bytes(data + b"more")
+    tried, parse = [], ZipDirectory._parse
+    monkeypatch.setattr(ZipDirectory, "_parse", lambda self, end: tried.append(end) or parse(self, end))
+    with pytest.raises(StoreError, match="no directory"):
+        ZipStore(path)
+    assert 3 <= len(tried) <= 12
+    path.write_bytes(first + b"more")
+    with pytest.warns(TornShardWarning):
+        assert len(list(ZipStore(path).list())) == 300
 
 
 def test_an_archive_that_is_a_value_is_not_taken_for_the_one_around_it(tmp_path):

@@ -13,6 +13,7 @@ import zardine
 from vectors.geometry_samples import killed_by
 from vectors.test_exports_in_parts import memory_of_jobs, recorded
 from zardine import vectors
+from zardine.engine.freshness import GENERATION
 from zardine.errors import DataError, NodeExistsError, PlanError
 from zardine.jobs import Plan
 from zardine.storage import MemoryStore
@@ -69,12 +70,15 @@ MAKERS = {"graph": graphs, "skeleton": trees, "lines": lines}
 
 
 def stored_in(folder: Path) -> dict[str, Any]:
-    """All that is in a folder; of its document without the plan that made it."""
+    """All that is in a folder; of documents without the plan that made it, and ids of what took the place of others."""
     found: dict[str, Any] = {
         str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()
     }
     found["zarr.json"] = json.loads(found["zarr.json"])
     assert found["zarr.json"]["attributes"].pop("zardine_export")
+    for name in [each for each in found if each.endswith("/zarr.json")]:
+        found[name] = json.loads(found[name])
+        found[name].pop(GENERATION, None)
     return found
 
 

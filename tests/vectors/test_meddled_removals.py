@@ -17,6 +17,7 @@ from effort import SOAK
 from meddling import Stage, let_play
 from zardine import vectors
 from zardine.errors import StoreError, ZardineError
+from zardine.hierarchy import create
 from zardine.storage import LocalStore, MemoryStore, StorePath, WrapperStore
 from zardine.vectors.changing import creating
 
@@ -105,6 +106,57 @@ def test_a_removal_waits_for_a_writer_of_local_files(tmp_path: Path, removal: st
     assert left == ["g/v/zarr.json", "g/zarr.json", "zarr.json"][3 - len(left) :]
     if removal == "moved":
         assert len(vectors.read_points(StorePath(store, "h/v")).positions) == 25
+
+
+@pytest.mark.parametrize("removal", ["overwritten above", "erased above"])
+@pytest.mark.parametrize("chosen", ["v0", "v4", "v5"])
+def test_of_more_stores_than_can_be_locked_none_is_begun_while_it_is_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, removal: str, chosen: str
+) -> None:
+    """The writer comes when all were waited for: it is waited for again, before anything of its store is gone."""
+    monkeypatch.setattr(create, "_KEPT_OUT", 2)
+    store = LocalStore(tmp_path)
+    zardine.create_group(store)
+    zardine.create_group(store, path="g")
+    for number in range(6):
+        _write(StorePath(store, f"g/v{number}"))
+    array = zardine.create_array(store, name="g/v5/more", shape=(4,), dtype="i4")
+    begins, is_written, erase, failed = threading.Event(), threading.Event(), LocalStore.erase, []
+
+    def erases(self: LocalStore, key: str) -> None:
+        if not begins.is_set() and threading.current_thread() is removing:
+            begins.set()
+            is_written.wait(0.5)
+        erase(self, key)
+
+    def writes() -> None:
+        begins.wait(10)
+        key = f"g/{chosen}/0/zarr.json"
+        with suppress(ZardineError), store.lock(key):
+            is_written.set()
+            if store.exists(key):  # then it stays until we are done
+                removing.join(0.3)
+                try:
+                    vectors.append_points(StorePath(store, f"g/{chosen}"), _points(5))
+                except ZardineError as error:
+                    failed.append(error)
+
+    monkeypatch.setattr(LocalStore, "erase", erases)
+    removing = threading.Thread(target=REMOVALS[removal], args=(LocalStore(tmp_path),))
+    writing = threading.Thread(target=writes)
+    writing.start()
+    removing.start()
+    removing.join(30)
+    writing.join(30)
+    assert not removing.is_alive()
+    assert not failed
+    assert list(store.list()) in (["zarr.json"], ["g/zarr.json", "zarr.json"])
+    with pytest.raises(ZardineError):
+        array[...] = 1
+    again = zardine.create_array(store, name="g/v5/more", shape=(4,), dtype="i4")
+    with pytest.raises(ZardineError):
+        array[...] = 1
+    np.testing.assert_array_equal(again[...], 0)
 
 
 class _FarStore(WrapperStore):

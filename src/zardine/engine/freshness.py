@@ -1,8 +1,9 @@
 """Generations: a handle reads and writes by the layout that its document had when it was opened, and by no other.
 
 A *generation* of an array is its chunk grid, chunk key encoding, codecs, data type and fill value, and an id. The id is
-a member of the document that only :func:`zardine.reshard` and ``overwrite=True`` write, so that a layout that comes
-back to what it was is told from what it was; other programs pass over it. Documents without one are compared by layout.
+a member of the document that only :func:`zardine.reshard` writes, and who makes an array where this process has erased
+another (``overwrite=True``, or erasing and creating; :mod:`zardine.engine.erased`), so that a layout that comes back to
+what it was is told from what it was; other programs pass over it. Documents without one are compared by layout.
 
 Before a handle uses what it found, and before it writes, it looks whether the document is still of its generation:
 
@@ -26,7 +27,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -40,6 +41,7 @@ from zardine.codecs.sharding_indexed import ShardingCodec
 from zardine.codecs.transpose import TransposeCodec
 from zardine.contexts import SureExit
 from zardine.engine.documents import read_document
+from zardine.engine.erased import note_erased, when_erased
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.workers import in_background
 from zardine.errors import ArrayChangedError, ArrayNotFoundError, DataError, MetadataError
@@ -94,7 +96,8 @@ class Watch:
         """When the document was last asked for, or stored, by who made this handle or through it."""
         self.pending: _Look | None = None
         """A look that is under way, for which every put waits."""
-        self.changed = -1
+        self.changed = _changed
+        """How often this process had changed some array when the document was last seen, or this was made."""
         self.shape: tuple[Version | None, tuple[int, ...]] = None, ()
         """A version of the document, and the shape that it gives the array."""
         self.document: tuple[Version | None, bytes | None] = None, None
@@ -126,6 +129,12 @@ def let_writers_end(store: Store, prefixes: Sequence[str]) -> None:
     """Wait, far away, until no writer below ``prefixes`` can go on that has not noticed that the documents are gone."""
     if not all(store.wait_for_writers(prefix) for prefix in prefixes):
         time.sleep(GRACE)
+
+
+def note_removal(store: Store, prefix: str, places: Collection[str]) -> None:
+    """Say that this process has taken away the documents of nodes: those at ``places``, at and below ``prefix``."""
+    note_change()
+    note_erased(store, prefix, places, _changed)
 
 
 def note_change() -> None:
@@ -193,6 +202,19 @@ def note_seen(handle: ArrayHandle, version: Version | None, current: ArrayMetada
     else:
         watch.note(version, when[0])
         watch.looked, watch.changed = when
+
+
+def take_what_is_there(handle: ArrayHandle, when: tuple[float, int]) -> None:
+    """The document was read again at that :func:`moment`, and is that of ``handle`` from now on, whatever was there."""
+    if _is_another(handle):
+        handle.watch.forget()
+        handle.watch.changed = when[1]
+
+
+def _is_another(handle: ArrayHandle) -> bool:
+    """Whether this process has erased the array of ``handle`` since its document was last seen."""
+    watch = handle.watch
+    return (watch.is_stored or watch.is_hearsay) and when_erased(handle.store, handle.path) > watch.changed
 
 
 def leave_to_owner(handle: ArrayHandle) -> None:
@@ -449,6 +471,11 @@ def _look(handle: ArrayHandle, *, writing: bool, written: bool) -> tuple[int, ..
             f"was resharded or replaced since it was opened{lost}: open it again, or refresh() this handle (and if it "
             "was opened through consolidated metadata, consolidate that again first)",
         )
+    if _is_another(handle):
+        _raise(
+            handle,
+            f"was erased since it was opened, and this is another{lost}: open it again, or refresh() this handle",
+        )
     note_seen(handle, reading.version, current, when)
     if writing:
         refuse_closing(handle, current, lost)
@@ -494,8 +521,10 @@ __all__ = [
     "moment",
     "note_change",
     "note_fresh",
+    "note_removal",
     "note_seen",
     "refuse_closing",
+    "take_what_is_there",
     "with_closing",
     "with_generation",
 ]

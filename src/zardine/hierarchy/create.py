@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from zardine.buffers import BytesLike
 from zardine.contexts import SureStack, sure_context
-from zardine.engine.freshness import is_far, let_writers_end, moment, note_change, with_closing, with_generation
+from zardine.engine.erased import when_erased
+from zardine.engine.freshness import (
+    is_far,
+    let_writers_end,
+    moment,
+    note_change,
+    note_removal,
+    with_closing,
+    with_generation,
+)
 from zardine.engine.workers import in_background
 from zardine.errors import (
     ChunkTooLargeError,
@@ -56,7 +65,7 @@ _TURN: Final = f"/0/{DOCUMENT_NAME}"
 _KEPT_OUT: Final = 64
 """Nodes, and trees with one writer, into which nobody writes while they are erased: each takes an open file or two.
 
-Of more, the first ones; of the others those are waited for who are writing."""
+Of more trees, the documents of the others go while these are locked; of more nodes, who is writing is waited for."""
 
 _MAIN_NAMES: Final = tuple(name for version in FORMATS for name in main_names(version))
 
@@ -68,7 +77,8 @@ def create_node(
 
     Gives what was stored, its version, and the moment before it was.
 
-    An array that takes the place of something is of a generation of its own, see :mod:`zardine.engine.freshness`.
+    An array that takes the place of something is of a generation of its own, see :mod:`zardine.engine.freshness`; so is
+    one where this process has erased a node before.
 
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` where the place is
     taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
@@ -86,7 +96,9 @@ def create_node(
     if isinstance(metadata, ArrayMetadata):
         metadata = with_generation(metadata, new=False)
     for last in attempts():
-        if overwrite and not is_free and _clear(store, path) and isinstance(metadata, ArrayMetadata):
+        if overwrite and not is_free:
+            _clear(store, path)
+        if isinstance(metadata, ArrayMetadata) and when_erased(store, path):
             metadata = with_generation(metadata, new=True)
         documents = to_documents(metadata)
         for name in rest:  # the first document makes the node, so it comes last
@@ -207,15 +219,14 @@ def _check_finished(store: Store, path: str) -> None:
         )
 
 
-def _clear(store: Store, path: str) -> bool:
-    """Erase everything at and below ``path``, as :func:`erase_node` does. Gives whether there was anything."""
+def _clear(store: Store, path: str) -> None:
+    """Erase everything at and below ``path``, as :func:`erase_node` does."""
     prefix = f"{path}/" if path else ""
     if next(iter(store.list_prefix(prefix)), None) is None:
         with store.without_writers(prefix):
             store.erase_prefix(prefix)  # what is no key may be in the way, as a file that is no archive
-        return False
-    erase_nodes(store, [path])
-    return True
+    else:
+        erase_nodes(store, [path])
 
 
 def erase_node(store: Store, path: str, *, is_owned: bool = False) -> None:
@@ -233,9 +244,12 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
     """
     prefixes = [f"{path}/" if path else "" for path in paths]
     for last in attempts(CHANGES):
-        with _turns(store, prefixes, is_owned=is_owned), SureStack() as kept:
-            _take_documents_away(store, prefixes, is_owned=is_owned, kept=kept)
+        with _turns(store, prefixes, is_owned=is_owned, erases=True) as gone, SureStack() as kept:
+            taken_away = _take_documents_away(store, prefixes, is_owned=is_owned, kept=kept, gone=gone)
             for prefix in prefixes:
+                if not is_owned:
+                    places = {prefix, *(each for each in taken_away if each.startswith(prefix))}
+                    note_removal(store, prefix, places)
                 store.erase_prefix(prefix)
         if is_owned or last or all(_stays_empty(store, prefix) for prefix in prefixes):
             break
@@ -243,14 +257,19 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
 
 
 @sure_context
-def _turns(store: Store, prefixes: Sequence[str], *, is_owned: bool = False) -> Generator[None, None, None]:
+def _turns(
+    store: Store, prefixes: Sequence[str], *, is_owned: bool = False, erases: bool = False
+) -> Generator[set[str], None, None]:
     """A context in which trees below ``prefixes`` that have one writer at a time have none.
 
     Who writes into such a tree, as a store of vectors is, holds the lock of the document of the group ``0`` in it. Far
-    away nothing is waited for: a lock keeps nobody out there.
+    away nothing is waited for: a lock keeps nobody out there. Of more trees than can be locked at a time, with
+    ``erases`` the documents go while they are locked, so that nobody begins in them later; gives the prefixes of these
+    nodes. Else those are waited for who are writing.
     """
+    gone: set[str] = set()
     if is_owned or is_far(store):
-        yield
+        yield gone
         return
     keys = _turns_below(store, prefixes)
     while keys:
@@ -261,10 +280,32 @@ def _turns(store: Store, prefixes: Sequence[str], *, is_owned: bool = False) -> 
                 with store.lock(key):
                     pass
             before, keys = keys, _turns_below(store, prefixes, frozenset(keys))
-            if keys == before:
-                yield
+            if keys == before and (not erases or len(keys) <= _KEPT_OUT):
+                yield gone
                 return
-    yield
+        if keys == before:
+            for key in (prefix + name for prefix in prefixes for name in _MAIN_NAMES):
+                store.erase(key)
+            for start in range(_KEPT_OUT, len(keys), _KEPT_OUT):
+                gone |= _take_trees_away(store, prefixes, keys[start : start + _KEPT_OUT])
+            keys = _turns_below(store, prefixes, frozenset(keys))
+    yield gone
+
+
+def _take_trees_away(store: Store, prefixes: Sequence[str], keys: Sequence[str]) -> set[str]:
+    """Erase the documents in trees of one writer each, by their ``keys`` of turns, while nobody writes into them."""
+    documents: list[str] = []
+    with SureStack() as held:
+        for key in keys:
+            held.enter(store.lock(key))
+        for key in keys:
+            tree = key.removesuffix(_TURN[1:])
+            if not tree.startswith(tuple(prefixes)):
+                tree = _place_of(key)  # of which nothing but this is to be erased
+            documents += (*(tree + name for name in _MAIN_NAMES), *_documents_below(store, tree))
+        for key in documents:
+            store.erase(key)
+    return {_place_of(key) for key in documents}
 
 
 def _turns_below(store: Store, prefixes: Sequence[str], known: frozenset[str] = frozenset()) -> list[str]:
@@ -292,29 +333,42 @@ def _is_group(store: Store, path: str) -> bool:
 
 
 def _take_documents_away(
-    store: Store, prefixes: Sequence[str], *, is_owned: bool = False, kept: SureStack | None = None
-) -> None:
+    store: Store,
+    prefixes: Sequence[str],
+    *,
+    is_owned: bool = False,
+    kept: SureStack | None = None,
+    gone: Collection[str] = (),
+) -> set[str]:
     """Erase the documents of nodes, and of all below them, and wait for those who are writing into them.
 
-    Near by, no new ones come in until ``kept`` is left, as far as the nodes are not too many.
+    Gives the prefixes of these nodes. Near by, no new ones come in until ``kept`` is left, as far as the nodes are not
+    too many. Documents at ``gone`` have been erased before.
     """
+    places = {*prefixes, *gone}
     while is_far(store) and not is_owned:
         documents = [key for prefix in prefixes for key in store.list_prefix(prefix) if is_document(key)]
         if not documents:
-            return
+            return places
         store.erase_values(documents)
+        places.update(map(_place_of, documents))
         let_writers_end(store, prefixes)
-    places = set(prefixes)
     for prefix in prefixes:
         below = [] if is_owned or _is_array(store, prefix[:-1]) else _documents_below(store, prefix)
         for key in (*(prefix + name for name in _MAIN_NAMES), *below):
             store.erase(key)
-        places.update(key.rpartition("/")[0] + "/" for key in below)
+        places.update(map(_place_of, below))
     for number, each in enumerate(sorted(places)):  # sorted, so that nobody waits in a circle
         if kept is not None and number < _KEPT_OUT:
             kept.enter(store.without_writers(each))
         else:
             store.wait_for_writers(each)
+    return places
+
+
+def _place_of(document: str) -> str:
+    """Return what the keys of a node begin with, by the key of its document."""
+    return document[: document.rfind("/") + 1]
 
 
 def _is_array(store: Store, path: str) -> bool:
@@ -363,7 +417,7 @@ def erase_documents(store: Store, path: str, metadata: NodeMetadata, version: Ve
         let_writers_end(store, [prefix])
     else:
         store.wait_for_writers(prefix)
-    note_change()
+    note_removal(store, prefix, [prefix])
 
 
 def move_keys(store: Store, source: str, dest: str) -> None:
@@ -431,21 +485,37 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
         if not is_document(key) and (version is None or store.version(key) != version):
             copy(key)
     for key, data in closed.items():
-        made = copies[key][1]
-        store.set(dest + key[len(source) :], data, condition=None if made is None else Condition(made))
+        new, made = dest + key[len(source) :], copies[key][1]
+        condition = None if made is None else Condition(made)
+        store.set(new, _of_its_own(store, new, data), condition=condition)
+    note_removal(store, prefix, {prefix, *map(_place_of, documents)})
     erase_node(store, source)
 
 
 def _closed(key: str, data: BytesLike) -> BytesLike:
     """Return the document of an array of Zarr v3 with the note that nobody may write; anything else as it is."""
+    node = _array_of_v3(key, data)
+    return data if node is None else _document_of(with_closing(node, closing=True))
+
+
+def _of_its_own(store: Store, key: str, data: BytesLike) -> BytesLike:
+    """Return the document of an array of Zarr v3 with a new id where this process has erased another at its place."""
+    node = _array_of_v3(key, data) if when_erased(store, _place_of(key)[:-1]) else None
+    return data if node is None else _document_of(with_generation(node, new=True))
+
+
+def _array_of_v3(key: str, data: BytesLike) -> ArrayMetadata | None:
     if key.rpartition("/")[2] == DOCUMENT_NAME:
         with suppress(MetadataError):
             node = parse_documents(DOCUMENT_NAME, {DOCUMENT_NAME: data}, key)
-            if isinstance(node, ArrayMetadata):
-                document = to_documents(with_closing(node, closing=True))[DOCUMENT_NAME]
-                assert document is not None
-                return document
-    return data
+            return node if isinstance(node, ArrayMetadata) else None
+    return None
+
+
+def _document_of(node: ArrayMetadata) -> BytesLike:
+    document = to_documents(node)[DOCUMENT_NAME]
+    assert document is not None
+    return document
 
 
 def read_value(store: Store, key: str) -> BytesLike | None:

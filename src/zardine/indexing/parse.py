@@ -13,7 +13,7 @@ import numpy as np
 
 from zardine.buffers import Ints
 from zardine.chunk_grids.axis import Axis
-from zardine.errors import BoundsCheckError, SelectionError, VindexInvalidSelectionError
+from zardine.errors import BoundsCheckError, SelectionError, VindexInvalidSelectionError, ZeroStepError
 from zardine.indexing.block import Block
 from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, GridSelection, PointSelection
 from zardine.kernel import KERNEL
@@ -98,7 +98,7 @@ def parse_block(selection: object, blocks: tuple[Axis, ...]) -> GridSelection:
             first = _wrap(as_index(item), axis, count)
             last = first + 1
         elif isinstance(item, slice):
-            first, last, step = item.indices(count)
+            first, last, step = _ends(item, count)
             if step != 1:
                 raise SelectionError("a block selection takes slices of step 1 only")
             if item.start is not None and as_index(item.start) >= max(1, count):
@@ -241,18 +241,23 @@ def _grid(items: tuple[Any, ...], shape: tuple[int, ...]) -> GridSelection:
 
 
 def _slice(item: slice, length: int) -> tuple[AxisSlice, bool]:
-    try:
-        start, stop, step = item.indices(length)
-    except ValueError:
-        raise SelectionError("slice step cannot be zero") from None
-    except TypeError:
-        raise SelectionError(f"slice indices must be integers or None, not {item}") from None
+    start, stop, step = _ends(item, length)
     count = len(range(start, stop, step))
     if count < 2:
         step = 1 if step > 0 else -1  # it may be larger than any index, and means nothing
     if step > 0:
         return AxisSlice(start, step, count), False
     return AxisSlice(start + (count - 1) * step if count else 0, -step, count), True
+
+
+def _ends(item: slice, length: int) -> tuple[int, int, int]:
+    """Return the ends and the step of a slice of ``length`` things, as ``slice.indices`` does."""
+    try:
+        return item.indices(length)
+    except ValueError:
+        raise ZeroStepError("slice step cannot be zero") from None
+    except TypeError:
+        raise SelectionError(f"slice indices must be integers or None, not {item}") from None
 
 
 def _list(item: object, axis: int, length: int) -> Ints:

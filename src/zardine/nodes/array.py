@@ -28,6 +28,7 @@ from zardine.engine.freshness import (
     note_fresh,
     note_seen,
     refuse_closing,
+    take_what_is_there,
 )
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
@@ -547,7 +548,9 @@ class Array(StoredFacts):
 
     def refresh(self) -> Array:
         """Read the metadata document again, to see what others changed; gives this array."""
+        when = moment()
         self._adopt(load_array(self.store, self.path, self.metadata.zarr_format))
+        take_what_is_there(self._handle, when)
         return self
 
     # the rest

@@ -517,6 +517,11 @@ class Store(ABC):
         """
         return None
 
+    @property
+    def unique_name(self) -> str:
+        """Return a name that no store of other keys has or had in this process. The fallback is what is shown of it."""
+        return str(self)
+
     def beneath(self, path: str) -> tuple[Store, str]:
         """Return the store beneath all wrappers, and there the path of what is at ``path`` here.
 

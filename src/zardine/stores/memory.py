@@ -389,6 +389,10 @@ class MemoryStore(Store):
             raise StoreError(f"the value of key {key!r} in {self} is a {type(value).__name__}, not bytes") from None
         return data if isinstance(data, memoryview) and data.readonly else bytes(data)
 
+    @property
+    def unique_name(self) -> str:
+        return f"{self} ({self._backing.number})"  # another mapping may be where one was that is gone
+
     def __str__(self) -> str:
         return f"memory://{id(self._backing.values)}"
 

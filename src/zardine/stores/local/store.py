@@ -612,9 +612,11 @@ class LocalStore(Store):
             return
         except OSError as error:
             self._fail("edit", key, error)
+        holds = False
         try:
             with FileLock(directory, name, editing=True) as lock:
                 file = self._open_to_edit(directory, name, key, lock)
+                holds = True
                 try:
                     yield file
                 except OSError as error:
@@ -622,6 +624,10 @@ class LocalStore(Store):
                 finally:
                     if file is not None:
                         file.close()
+        except OSError as error:
+            if holds:
+                raise
+            self._fail("edit", key, error)
         finally:
             os.close(directory)
 
@@ -735,9 +741,10 @@ class LocalStore(Store):
         except OSError as error:
             self._fail("lock", key, error)
         place = threading.get_ident(), self._base.path, key
-        before = _held.get(place)
+        before, holds = _held.get(place), False
         try:
             with FileLock(directory, name) as lock:
+                holds = True
                 _held[place] = directory, lock
                 try:
                     yield
@@ -745,6 +752,10 @@ class LocalStore(Store):
                     _held.pop(place, None)
                     if before is not None:
                         _held[place] = before
+        except OSError as error:
+            if holds:
+                raise
+            self._fail("lock", key, error)
         finally:
             os.close(directory)
             if made:
@@ -929,7 +940,8 @@ def check_path(path: str) -> None:
             return
     except UnicodeEncodeError:
         pass
-    raise StoreError(f"{path!r} is not the path of a directory")
+    meant = "" if path else ": '.' is the current one, and None stands for a new store in memory"
+    raise StoreError(f"{path!r} is not the path of a directory{meant}")
 
 
 def _open(path: str, key: str) -> tuple[int, bool]:

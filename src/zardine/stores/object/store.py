@@ -336,6 +336,10 @@ class ObjectStore(Store):
         check_key(key)
         return KeyedLock((str(self), key))
 
+    @property
+    def unique_name(self) -> str:
+        return f"{self} {self.origin}"
+
     def __str__(self) -> str:
         inner, prefix = self._inner, self._client.prefix
         config = getattr(inner, "config", None) or {}

@@ -87,6 +87,10 @@ class OverlayStore(Store):
     def cost(self) -> ReadCost:
         return self._below.cost
 
+    @property
+    def unique_name(self) -> str:
+        return f"{self._below.unique_name}, changed in {self._changed.unique_name}"
+
     def __str__(self) -> str:
         return str(self._below)
 

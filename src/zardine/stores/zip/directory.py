@@ -6,6 +6,7 @@ import contextlib
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from typing import Final
@@ -17,13 +18,22 @@ from zardine.stores.zip.file import ArchiveBytes, AsFile
 from zardine.stores.zip.records import END, DirectoryEnd, earlier_ends, end_of_archive
 
 _LOCAL: Final = struct.Struct("<4s5H3I2H")
+_LENGTHS: Final = struct.Struct("<2H")
+"""How that ends: the bytes of the name, and of what stands between it and the entry."""
 _RATIO: Final = 1100
 """Deflate makes bytes at most 1032 times fewer."""
+_UTF8: Final = 0x800
+"""The flag of an entry whose name is not in the old letters."""
 _NO_SUM: Final = 0x8
 """The flag of an entry whose own header was written before its checksum was known."""
 
+_FEW: Final = 256
+"""Entries of an archive of which each is asked for its own name when that is opened, at 2 µs, or a seek of the disk."""
+
 _MOST_ENDS: Final = 100
 """Records that look like the end of a directory and are looked into, each of which may claim to be of a large one."""
+_MOST_LOOKED_INTO: Final = 4
+"""Times the size of the archive that these directories have in all: they may claim the same bytes, to waste time."""
 
 MOST_INFLATED: Final = 2**30
 """Bytes that a compressed entry may have when it is read."""
@@ -37,7 +47,10 @@ class ZipDirectory:
     """The entries of an archive, and their values, with the bytes that they are read from.
 
     Names that are no keys (absolute ones, such with ``..``, directories) are as if they were not there. Of several
-    entries of one name the last one counts. :class:`StoreError` for archives that are damaged or made to deceive.
+    entries of one name the last one counts. Names have no checksum, but each stands before its entry, too: what is read
+    is compared with that, and of few entries, and of such that seem to have one name, all are, so that a chunk whose
+    name is damaged is not taken for one that was never stored. :class:`StoreError` for archives that are damaged or
+    made to deceive.
 
     Who reads takes one of these and gets all from it: it stays right whatever becomes of the file's name. The process
     that writes to the archive adds to ``entries``, and removes from them, but what was once written is never changed.
@@ -51,6 +64,8 @@ class ZipDirectory:
         self.entries: dict[str, zipfile.ZipInfo] = {}
         self.others: tuple[zipfile.ZipInfo, ...] = ()
         """Entries whose names are no keys."""
+        self._misnamed: dict[str, str] = {}
+        """What entries call themselves that have another name here, and that name."""
         self._starts: dict[int, int] = {}
         self._names: list[str] | None = None
         if end is not None:
@@ -59,6 +74,7 @@ class ZipDirectory:
             self.entries.update((info.filename, info) for info in infos if is_key(info.filename))
             others = {info.filename: info for info in infos if not is_key(info.filename)}
             self.others = tuple(others.values())
+            self._misnamed = self._names_before_entries(infos)
 
     @classmethod
     def of(cls, data: ArchiveBytes, name: str) -> ZipDirectory | None:
@@ -69,7 +85,11 @@ class ZipDirectory:
                 return cls(data, name, end)
             except _DamagedError as error:
                 raise StoreError(str(error)) from None  # the name that users know
+        looked_into = 0
         for end in islice(earlier_ends(data), _MOST_ENDS):
+            looked_into += end.record - end.start
+            if looked_into > _MOST_LOOKED_INTO * data.size:
+                break
             with contextlib.suppress(_DamagedError):
                 return cls(data, name, end)
         return None
@@ -132,6 +152,30 @@ class ZipDirectory:
             stop = info.header_offset + _LOCAL.size + len(_stored_name(info)) + info.compress_size
         if stop > end:
             raise _DamagedError(f"{self._name}: an entry reaches beyond the entries; it is damaged")
+
+    def _names_before_entries(self, infos: Sequence[zipfile.ZipInfo]) -> dict[str, str]:
+        """What entries call themselves that have another name here; of those that can be asked at once."""
+        asked = infos
+        if len(infos) > _FEW:
+            counts = Counter(info.orig_filename for info in infos)
+            asked = [info for info in infos if counts[info.orig_filename] > 1]
+        found = {}
+        for info in asked:
+            if self._data.is_at_hand(info.header_offset):
+                name, start = _stored_name(info), info.header_offset + _LOCAL.size
+                head = bytes(self._data.read(start - _LENGTHS.size, _LENGTHS.size + len(name)))
+                length, own = _LENGTHS.unpack_from(head)[0], head[_LENGTHS.size :]
+                if own != name or length != len(name):
+                    own = bytes(self._data.read(start, min(length, self._data.size - start)))
+                    found[own.decode("utf-8" if info.flag_bits & _UTF8 else "cp437", "replace")] = info.orig_filename
+        return found
+
+    def find(self, key: str) -> zipfile.ZipInfo | None:
+        """Return the entry of a key; ``None`` where there is none. :class:`StoreError` where its name is damaged."""
+        info = self.entries.get(key)
+        if info is None and key in self._misnamed:
+            raise self._damaged(key, f"the directory calls it {self._misnamed[key]!r}")
+        return info
 
     def version(self, info: zipfile.ZipInfo) -> str:
         """Of an entry: where it lies, and what is in it."""
@@ -219,7 +263,7 @@ class ZipDirectory:
 
 
 def _stored_name(info: zipfile.ZipInfo) -> bytes:
-    return info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437", "replace")
+    return info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8 else "cp437", "replace")
 
 
 __all__ = ["ZipDirectory"]

@@ -35,6 +35,9 @@ class ArchiveBytes(Protocol):
     def read(self, start: int, length: int) -> BytesLike:
         """``length`` bytes from ``start`` on, which lie within the archive."""
 
+    def is_at_hand(self, start: int) -> bool:
+        """Whether to read there takes no request."""
+
     def is_untouched(self) -> bool:
         """Whether nobody wrote to it since it was opened."""
 
@@ -84,6 +87,9 @@ class FileBytes:
             raise StoreError(f"cannot read the zip archive {self._path!r}: {error.strerror}") from error
         return whole
 
+    def is_at_hand(self, start: int) -> bool:
+        return True
+
     def is_untouched(self) -> bool:
         return identity_of(os.fstat(self._fd)) == self.identity
 
@@ -121,6 +127,9 @@ class ValueBytes:
             )
         return reading.parts[0]
 
+    def is_at_hand(self, start: int) -> bool:
+        return start >= self.size - len(self._tail)
+
     def is_untouched(self) -> bool:
         return True
 
@@ -139,6 +148,7 @@ class ObjectBytes:
             self.size = file.tell()
         except (AttributeError, OSError, ValueError) as error:
             raise StoreError(f"cannot read a zip archive from {file!r}: {error}") from error
+        self._is_near = isinstance(file, io.BytesIO) or _has_descriptor(file)
 
     @property
     def look_back(self) -> int:
@@ -165,8 +175,19 @@ class ObjectBytes:
             raise StoreError(f"the zip archive in {self._file!r} was cut short while it was open")
         return b"".join(parts)
 
+    def is_at_hand(self, start: int) -> bool:
+        return self._is_near
+
     def is_untouched(self) -> bool:
         return True
+
+
+def _has_descriptor(file: IO[bytes]) -> bool:
+    """Whether a file is one of the system, so that to read it takes no request."""
+    try:
+        return file.fileno() >= 0
+    except (AttributeError, OSError, ValueError):  # of what only looks like a file
+        return False
 
 
 class AsFile(io.RawIOBase):

@@ -141,13 +141,13 @@ class ZipStore(Store):
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
         check_key(key)
         directory = self._now()
-        info = None if directory is None else directory.entries.get(key)
+        info = None if directory is None else directory.find(key)
         return None if directory is None or info is None else directory.read(key, info, ranges)
 
     def read_up_to(self, key: str, most: int) -> Reading | None:
         check_key(key)
         directory = self._now()
-        info = None if directory is None else directory.entries.get(key)
+        info = None if directory is None else directory.find(key)
         if directory is None or info is None:
             return None
         if info.file_size > most:

@@ -95,7 +95,12 @@ def ask_for_cells(
         if links is not None:
             cells = cell[links]
             some = (cells != cells[:, :1]).any(axis=1) if only_across else slice(None)
-            paths += [path for path, _ in _segments_of(level, keys, cells[some], links[some])]
+            known = set(_paths_in(level, "links/0"))
+            for path, chunks in _segments_of(level, keys, cells[some], links[some]):
+                paths.append(path)
+                if path in known:  # as a rule it has the shards that vertices have
+                    place = child(level.path, "vertices"), child(level.path, path)
+                    values += [place[1] + key.removeprefix(place[0]) for key in _shards_of(level, "vertices", chunks)]
         if level.node("object_index") is not None:
             for path in _OBJECTS[1:]:
                 table = level.table(path)

@@ -286,11 +286,17 @@ def write_planned(
             return
     level = child(inner, "0")
     with store.lock(child(level, "zarr.json")):  # who writes here now is no writer that was killed
-        make_room(store, inner, overwrite)
-        made = None
-        try:
+        made = first = None
+        has_begun = False
+
+        def begin() -> None:
+            nonlocal first, has_begun
+            make_room(store, inner, overwrite)
+            has_begun = True
             first = write_document(store, level, group({UNFINISHED: True}))
-            written = attributes(write_nodes(store, level, nodes))
+
+        try:
+            written = attributes(write_nodes(store, level, nodes, first=begin))
             condition = None if first is None else Condition(first)
             version = write_document(store, level, group(written), condition=condition)
             create_ancestors(store, inner)
@@ -298,6 +304,8 @@ def write_planned(
             if store.has_cheap_looks and version is not None:
                 _check_kept(store, level, version)
         except BaseException as error:
+            if not has_begun:
+                raise
             is_lost = isinstance(error, ConditionFailedError)
             with suppress(Exception):
                 if made is not None:

@@ -1,13 +1,14 @@
 """Storing nodes: contents first, documents last.
 
-Far away all nodes wait together: what they hold goes side by side, as many requests at a time as are worth while, and
-then all documents: nobody reads any of them before a document above names them. What is made of them, and planned, is
-in memory for so many bytes at a time (:data:`_TOGETHER`).
+Far away all nodes wait together: what they hold goes side by side with their documents, as many requests at a time as
+are worth while: nobody reads any of them before a document above names them. What is made of them, and planned, is in
+memory for so many bytes at a time (:data:`_TOGETHER`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter, is_
@@ -20,7 +21,7 @@ from zardine.chunk_keys import DefaultChunkKeyEncoding
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.freshness import is_far
 from zardine.engine.layout import ArrayLayout, prepare_layout
-from zardine.engine.workers import for_each, most_requests
+from zardine.engine.workers import for_each, in_background, most_requests
 from zardine.hierarchy.find import document_key, names_of
 from zardine.kernel import KERNEL
 from zardine.metadata.documents import ArrayMetadata
@@ -69,12 +70,19 @@ _TOGETHER: Final = 32 * 2**20
 before these are there."""
 
 
-def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
-    """Store new nodes below ``path``, each with what it holds, and return them. No document names any of them yet."""
+def write_nodes(
+    store: Store, path: str, nodes: Iterable[Node], *, first: Callable[[], object] | None = None
+) -> list[Node]:
+    """Store new nodes below ``path``, each with what it holds, and return them. No document names any of them yet.
+
+    ``first`` is called before anything is stored; far away nodes are planned meanwhile.
+    """
+    if is_far(store) and not can_make_cells(store):
+        return _write_side_by_side(store, path, nodes, first)
+    if first is not None:
+        first()
     if can_make_cells(store):
         return _write_together(store, path, nodes)
-    if is_far(store):
-        return _write_side_by_side(store, path, nodes)
     made: list[Node] = []
 
     def noted() -> Iterator[Node]:
@@ -92,7 +100,9 @@ def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
     return made
 
 
-def _write_side_by_side(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
+def _write_side_by_side(
+    store: Store, path: str, nodes: Iterable[Node], first: Callable[[], object] | None
+) -> list[Node]:
     """:func:`write_nodes` far away."""
     made: list[Node] = []
 
@@ -101,15 +111,31 @@ def _write_side_by_side(store: Store, path: str, nodes: Iterable[Node]) -> list[
             made.append(node)
             yield child(path, node.path), node, node.metadata
 
-    write_values_of(store, noted())
-    for_each(
-        lambda node: write_document(store, child(path, node.path), node.metadata), made, len(made), most_requests(store)
-    )
+    batches = _batches(store, noted(), documents=True)
+    if first is not None:
+        planned = in_background(lambda each: next(each, []), batches)
+        try:
+            first()
+        except BaseException:
+            with suppress(Exception):
+                planned()  # nothing is planned any more when the error is out
+            raise
+        _make(store, planned())
+    for calls in batches:
+        _make(store, calls)
     return made
 
 
 def write_values_of(store: Store, nodes: Iterable[tuple[str, Node, NodeMetadata]]) -> None:
     """Store what nodes hold far away, as :func:`write_values` does, side by side: by place, and document to come."""
+    for calls in _batches(store, nodes, documents=False):
+        _make(store, calls)
+
+
+def _batches(
+    store: Store, nodes: Iterable[tuple[str, Node, NodeMetadata]], *, documents: bool
+) -> Iterator[list[Callable[[], object]]]:
+    """Yield calls that store what nodes hold, and their ``documents``, in any order: some at a time."""
     calls: list[Callable[[], object]] = []
     size = 0
     for path, node, metadata in nodes:
@@ -117,9 +143,11 @@ def write_values_of(store: Store, nodes: Iterable[tuple[str, Node, NodeMetadata]
             calls += some
             size += held
             if size >= _TOGETHER:
-                _make(store, calls)
+                yield calls
                 calls, size = [], 0
-    _make(store, calls)
+        if documents:
+            calls.append(partial(write_document, store, path, metadata))
+    yield calls
 
 
 def _make(store: Store, calls: Sequence[Callable[[], object]]) -> None:
