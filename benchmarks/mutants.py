@@ -37,8 +37,8 @@ PARTS: dict[str, tuple[str, str]] = {
         "engine/test_concurrency.py engine/test_generations.py",
     ),
     "conditions": (
-        "engine/*change.py engine/write.py engine/update_shard.py engine/freshness.py hierarchy/update.py "
-        "stores/object/conditions.py tools/compact.py",
+        "engine/*change.py engine/write.py engine/update_shard.py engine/freshness.py engine/erased.py "
+        "hierarchy/update.py stores/object/conditions.py tools/compact.py",
         "stores/test_cloud.py stores/test_object*.py engine tools/test_compact.py tools/test_repair.py "
         "test_resize_and_append.py test_consolidated_handles.py",
     ),

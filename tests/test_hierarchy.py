@@ -203,6 +203,8 @@ def test_copy(root: zardine.Group) -> None:
     assert zardine.copy(root["a"], dest, if_exists="skip") == (0, 1, 0)
     dest["a"][0] = 100
     assert zardine.copy(root["a"], dest, if_exists="skip_initialized") == (0, 1, 0)
+    with pytest.raises(TypeError, match="if_exists='replace' replaces"):
+        zardine.copy(root["a"], dest, overwrite=True)
     zardine.copy(root["a"], dest, if_exists="replace")
     assert (dest["a"][...] == DATA).all()
     assert zardine.copy(root["g"], dest, name="dry", dry_run=True)[0] == 3

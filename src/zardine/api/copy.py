@@ -60,6 +60,8 @@ def copy(
     if not name:
         raise ValueError("the root of a store has no name: give one for the copy")
     say = log or (lambda line: None)
+    if "overwrite" in create_kwargs:
+        raise TypeError("unexpected argument 'overwrite': if_exists='replace' replaces what is there")
     options: dict[str, Any] = {"zarr_format": dest.metadata.zarr_format, **create_kwargs}
     copying = _Copying(shallow, without_attrs, say, if_exists, dry_run, options)
     copying.copy_node(node, dest._past_consolidated(), name)
