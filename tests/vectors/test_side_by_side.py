@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from zardine import vectors
+from zardine.engine.side_by_side import begun
 from zardine.errors import StoreError
 from zardine.storage import MemoryStore, WrapperStore
 from zardine.stores.base import ReadCost
-from zardine.vectors.storing.side_by_side import begun
 
 
 class Far(WrapperStore):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from threading import Condition, Lock
-from typing import Any, Final, Unpack
+from typing import Any, Final, TypeAlias, Unpack
 
 from zardine.buffers import BytesLike
 from zardine.engine.read_ahead import window_bytes
@@ -46,7 +47,8 @@ def copy(
     ``create_kwargs`` may choose other chunks, shards and codecs. ``shallow`` copies only the direct members of a
     group. Copies are of the version of Zarr of ``dest``, unless ``zarr_format`` says another. ``if_exists`` is
     ``"raise"``, ``"replace"``, ``"skip"`` or ``"skip_initialized"``; ``log`` gets a line for each node. Gives the
-    numbers of nodes copied, nodes skipped, and bytes (in memory) copied.
+    numbers of nodes copied, nodes skipped, and bytes (in memory) copied. Groups of zardine far away, or copied to such
+    a store, are copied depth by depth, with several nodes at a time: then lines of a depth come in any order.
     """
     if if_exists not in ("raise", "replace", "skip", "skip_initialized"):
         raise ValueError(f"if_exists is 'raise', 'replace', 'skip' or 'skip_initialized', not {if_exists!r}")
@@ -205,6 +207,13 @@ def _held(store: Store, key: str, room: _Room) -> Iterator[BytesLike | None]:
         yield read_value(store, key)
 
 
+_TWICE: Final = 2
+"""Values of an array are in memory decoded and encoded."""
+
+_Member: TypeAlias = tuple[Callable[[], Any], Group, str]
+"""What opens a node, the group that it is to be copied into, and its name there."""
+
+
 @dataclass
 class _Copying:
     """What :func:`copy` was asked for, and what it did so far."""
@@ -219,15 +228,34 @@ class _Copying:
     skipped: int = 0
     nbytes: int = 0
 
-    def copy_node(self, source: Any, dest: Group, name: str) -> None:
-        """Copy a node, and all below it, as the member ``name`` of ``dest``."""
-        waiting = self._copy_one(source, dest, name)[::-1]
-        while waiting:
-            above, group, child = waiting.pop()
-            waiting += self._copy_one(above[child], group, child)[::-1]
+    room: _Room = field(default_factory=lambda: _Room(window_bytes()))
+    """For arrays that are copied at the same time."""
+    lock: Lock = field(default_factory=Lock)
+    """Held to count, and to say something."""
 
-    def _copy_one(self, source: Any, dest: Group, name: str) -> list[tuple[Any, Group, str]]:
-        """Copy a node; gives the members that are to be copied: the group they are in, the new one, and their names."""
+    def copy_node(self, source: Any, dest: Group, name: str) -> None:
+        """Copy a node, and all below it, as the member ``name`` of ``dest``.
+
+        One after the other; from or to a store far away those of a depth at the same time, as far as they are small.
+        """
+        waiting: list[_Member] = [(lambda: source, dest, name)]
+        threads = most_between(source.store, dest.store, threads=1) if isinstance(source, Array | Group) else 1
+        if threads == 1:
+            while waiting:
+                waiting += self._copy_one(*waiting.pop())[::-1]
+            return
+        while waiting:
+            below: dict[int, list[_Member]] = {}
+
+            def copy_member(number: int, members: list[_Member] = waiting, below: Any = below) -> None:
+                below[number] = self._copy_one(*members[number])
+
+            for_each(copy_member, range(len(waiting)), len(waiting), threads)
+            waiting = [each for number in range(len(waiting)) for each in below[number]]
+
+    def _copy_one(self, opened: Callable[[], Any], dest: Group, name: str) -> list[_Member]:
+        """Copy a node; gives the members that are to be copied: what opens each, the new group, and their names."""
+        source = opened()
         attributes = {} if self.without_attrs else dict(source.attrs)
         old = dest.get(name)
         place = join_path(dest.path, name)
@@ -239,13 +267,13 @@ class _Copying:
                     and old.nchunks == old.nchunks_initialized
                 )
                 if skip:
-                    self.say(f"skip /{place}")
-                    self.skipped += 1
+                    self._say(f"skip /{place}")
+                    self._count(skipped=1)
                     return []
                 if self.if_exists == "raise":
                     kind = ContainsArrayError if isinstance(old, Array) else ContainsGroupError
                     raise kind(f"{describe(dest.store, place)} is there already; see if_exists")
-            self.say(f"copy /{place} {source.shape} {source.dtype}")
+            self._say(f"copy /{place} {source.shape} {source.dtype}")
             check_source_stays(source, dest.store, place)
             if not self.dry_run:
                 array = from_array(
@@ -257,10 +285,9 @@ class _Copying:
                     write_data=False,
                     **self.create_kwargs,
                 )
-                with erased_if_incomplete(array, replaced=old is not None):
+                with erased_if_incomplete(array, replaced=old is not None), self.room.take(self._room_for(array)):
                     copy_values(source if isinstance(source, Array) else source[...], array)
-                self.nbytes += array.nbytes
-            self.copied += 1
+            self._count(copied=1, nbytes=0 if self.dry_run else array.nbytes)
             return []
         if isinstance(source, Group) and same_place(source.store, dest.store) and is_within(place, source.path):
             raise ValueError(f"cannot copy the group {source.name!r} into itself, to '/{place}'")
@@ -268,11 +295,11 @@ class _Copying:
             if self.if_exists == "raise":
                 raise ContainsArrayError(f"{describe(dest.store, place)} is an array already; see if_exists")
             if self.if_exists != "replace":
-                self.skipped += 1
+                self._count(skipped=1)
                 return []
             old = None
-        self.say(f"copy /{place}/")
-        self.copied += 1
+        self._say(f"copy /{place}/")
+        self._count(copied=1)
         if self.dry_run:
             group = dest
         else:
@@ -288,7 +315,27 @@ class _Copying:
             )
             if attributes:
                 group.attrs.update(attributes)
-        return [(source, group, child) for child in source if not self.shallow or hasattr(source[child], "shape")]
+        if isinstance(source, Group) and source.store.cost.is_slow:  # whose members were read with their names
+            nodes = [(child, node) for child, node in source.items() if not self.shallow or isinstance(node, Array)]
+            return [(partial(_same, node), group, child) for child, node in nodes]
+        names = [child for child in source if not self.shallow or hasattr(source[child], "shape")]
+        return [(partial(source.__getitem__, child), group, child) for child in names]
+
+    def _room_for(self, array: Array) -> int:
+        """Bytes of memory, about, that it takes to copy an array."""
+        return min(_TWICE * array.nbytes, window_bytes())
+
+    def _say(self, line: str) -> None:
+        with self.lock:
+            self.say(line)
+
+    def _count(self, *, copied: int = 0, skipped: int = 0, nbytes: int = 0) -> None:
+        with self.lock:
+            self.copied, self.skipped, self.nbytes = self.copied + copied, self.skipped + skipped, self.nbytes + nbytes
+
+
+def _same(node: Any) -> Any:
+    return node
 
 
 def _check_group(value: Any, what: str) -> None:

@@ -114,16 +114,23 @@ def foreign_facts(node: Array | Group) -> dict[str, Any]:
 
 def stored_facts(node: Array | Group, advance: Advance) -> dict[str, Any]:
     """Return what is stored of an array, or of all arrays below a group; looks at every stored object."""
+    from zardine.engine.side_by_side import begun, each_begun
     from zardine.nodes.array import Array
+
+    def look(array: Array) -> tuple[int, int, int]:
+        looks = [lambda: array.nshards_initialized, lambda: array.nchunks_initialized, array.nbytes_stored]
+        objects, chunks, size = begun(array.store, looks)
+        return objects(), chunks(), size()
 
     arrays = [node] if isinstance(node, Array) else [each for _, each in nodes_below(node) if isinstance(each, Array)]
     total = {"objects": 0, "object_count": 0, "chunks": 0, "chunk_count": 0, "bytes": 0, "nbytes": 0}
-    for array in arrays:
-        total["objects"] += array.nshards_initialized
+    for array, looked in each_begun(node.store, look, arrays):
+        objects, chunks, size = looked()
+        total["objects"] += objects
         total["object_count"] += array.nshards
-        total["chunks"] += array.nchunks_initialized
+        total["chunks"] += chunks
         total["chunk_count"] += array.nchunks
-        total["bytes"] += array.nbytes_stored()
+        total["bytes"] += size
         total["nbytes"] += array.nbytes
         advance(total=len(arrays))
     fixed = all(array.metadata.data_type.item_size is not None for array in arrays)

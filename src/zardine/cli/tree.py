@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -13,8 +13,11 @@ from zardine.cli.options import json_option, node_option, path_argument, storage
 
 if TYPE_CHECKING:
     from zardine.cli.progress import Advance
+    from zardine.cli.walk import Child
     from zardine.nodes.array import Array
     from zardine.nodes.group import Group
+
+    Below: TypeAlias = Callable[[Group], list[tuple[str, Child]]]
 
 
 @click.command(cls=Command)
@@ -42,13 +45,18 @@ def tree(
     from zardine.cli.facts import foreign_facts
     from zardine.cli.paths import open_node
     from zardine.cli.progress import progress
+    from zardine.cli.walk import children_ahead
     from zardine.errors import UnsupportedError
+    from zardine.nodes.group import Group
     from zardine.stores.url_text import without_password
 
     found = open_node(path, node, storage_options=storage_options, zarr_format=zarr_format)
     try:
         with progress("Looking at nodes", show=not as_json) as advance:
-            facts = _tree_facts(found, level=level, attributes=attributes, advance=advance) | foreign_facts(found)
+            below = children_ahead(found, level) if isinstance(found, Group) and level != 0 else None
+            facts = _tree_facts(found, below, level=level, attributes=attributes, advance=advance) | foreign_facts(
+                found
+            )
         _print(facts, without_password(path), as_json=as_json)
         broken = _broken_paths(facts)
     except RecursionError:
@@ -77,23 +85,27 @@ def _print(facts: dict[str, Any], path: str, *, as_json: bool) -> None:
                 print(f"{label.lower()}: {line}")
 
 
-def _tree_facts(node: Array | Group, *, level: int | None, attributes: bool, advance: Advance) -> dict[str, Any]:
-    """Return the facts of a node; those of a group have ``children``, down to ``level`` levels below ``node``."""
+def _tree_facts(
+    node: Array | Group, below: Below | None, *, level: int | None, attributes: bool, advance: Advance
+) -> dict[str, Any]:
+    """Return the facts of a node; those of a group have ``children``, down to ``level`` levels below ``node``.
+
+    ``below`` gives them, if there are any.
+    """
     from zardine.cli.facts import broken_facts, short_facts
-    from zardine.cli.walk import children
     from zardine.nodes.group import Group
 
     advance()
     facts = short_facts(node)
     if attributes:
         facts["attributes"] = node.attrs.asdict()
-    if isinstance(node, Group) and level != 0:
-        below = None if level is None else level - 1
+    if isinstance(node, Group) and below is not None and level != 0:
+        deeper = None if level is None else level - 1
         facts["children"] = [
             broken_facts(f"{node.name.rstrip('/')}/{name}", child)
             if isinstance(child, Exception)
-            else _tree_facts(child, level=below, attributes=attributes, advance=advance)
-            for name, child in children(node)
+            else _tree_facts(child, below, level=deeper, attributes=attributes, advance=advance)
+            for name, child in below(node)
         ]
     return facts
 

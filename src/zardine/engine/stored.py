@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from math import prod
 from typing import Final
@@ -17,6 +17,7 @@ from zardine.engine.locate import read_index, recorded_index_of
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
 from zardine.sharding.layout import ShardLayout
+from zardine.stores.base import Store
 
 
 def stored_objects(handle: ArrayHandle) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -42,6 +43,17 @@ def stored_keys(handle: ArrayHandle) -> list[str]:
     keys = [key for key, _ in stored_objects_within(handle)]
     check_fresh(handle)
     return keys
+
+
+def sizes_of(store: Store, keys: Sequence[str]) -> int:
+    """Return the bytes that values have together; what is not stored has none."""
+    sizes = [0] * len(keys)
+
+    def look(which: int) -> None:
+        sizes[which] = store.size(keys[which]) or 0
+
+    for_each(look, range(len(keys)), len(keys), most_requests(store, 1))
+    return sum(sizes)
 
 
 MOST_LISTED: Final = 10_000

@@ -56,7 +56,8 @@ def for_each(work: Callable[[T], object], items: Iterable[T], count: int, thread
     The calling thread works too, so that calls may nest without waiting for a free thread. After an error no new item
     is started; items under way are finished first, after Ctrl-C too, unless it comes a second time.
     """
-    threads = min(thread_count() if threads is None else threads, count)
+    size = thread_count() if threads is None else threads
+    threads = min(size, count)
     if threads <= 1:
         for item in items:
             work(item)
@@ -90,7 +91,7 @@ def for_each(work: Callable[[T], object], items: Iterable[T], count: int, thread
     try:
         for _ in range(threads - 1):
             try:
-                futures.append(_pool.executor(threads).submit(run))
+                futures.append(_pool.executor(size).submit(run))  # calls nest: others may need the rest
             except RuntimeError:  # the interpreter is shutting down, or another thread has just enlarged the pool
                 break
         run()

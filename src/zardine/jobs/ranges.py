@@ -184,10 +184,10 @@ def _integers(values: list[Any]) -> npt.NDArray[Any]:
     return found if found.max() < _LARGE else np.array(values, object)
 
 
-def batches(values: Iterable[T]) -> Iterator[list[T]]:
-    """Yield some thousands at a time."""
+def batches(values: Iterable[T], most: int = _TOGETHER) -> Iterator[list[T]]:
+    """Yield some thousands at a time, or ``most``."""
     waiting = iter(values)
-    while some := list(islice(waiting, _TOGETHER)):
+    while some := list(islice(waiting, most)):
         yield some
 
 

@@ -13,7 +13,7 @@ from zardine.codecs.chain import ChainParts, split_chain
 from zardine.creation.options import ShapeLike
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.stored import count_stored_chunks, stored_keys
+from zardine.engine.stored import count_stored_chunks, sizes_of, stored_keys
 from zardine.hierarchy.find import names_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
@@ -245,5 +245,4 @@ class StoredFacts(ArrayFacts, ABC):
         """Return bytes of all stored objects of this array, its metadata document included."""
         store = self.store
         documents = [join_path(self.path, name) for name in names_of(self.metadata)]
-        keys = [*documents, *stored_keys(self._handle)]
-        return sum(store.size(key) or 0 for key in keys)
+        return sizes_of(store, [*documents, *stored_keys(self._handle)])

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zardine.chunk_grids import Axis
 from zardine.codecs.base import Codec
+from zardine.engine.side_by_side import Descent, begun
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.nodes.array_base import StoredFacts
@@ -87,14 +88,16 @@ def describe_array(array: StoredFacts, *, complete: bool = False) -> ArrayInfo:
         ("Bytes in memory", byte_text(array.nbytes)),
     ]
     if complete:
-        stored = array.nbytes_stored()
+        looks = [array.nbytes_stored, lambda: array.nchunks_initialized]
+        size, count, *others = begun(array.store, [*looks, *([lambda: array.nshards_initialized] if sharded else [])])
+        stored = size()
         items.append(("Bytes stored", byte_text(stored)))
         if stored:
             items.append(("Ratio", f"{array.nbytes / stored:.1f}"))
-        initialized = array.nchunks_initialized
+        initialized = count()
         items.append(("Chunks stored", f"{initialized:,} of {array.nchunks:,}"))
         if sharded:
-            items.append(("Shards stored", f"{array.nshards_initialized:,} of {objects:,}"))
+            items.append(("Shards stored", f"{others[0]():,} of {objects:,}"))
     values = {
         "type": "Array",
         "zarr_format": array.metadata.zarr_format,
@@ -231,6 +234,12 @@ def _borders(axis: Axis, pixels: float) -> list[float]:
     return [axis.start(i) / axis.length * pixels for i in range(1, axis.count)]
 
 
+_Place: TypeAlias = "tuple[int, Group]"
+"""A depth, from 1 on, and a group of which what is below it is at that depth."""
+
+_Members: TypeAlias = list[tuple[str, Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class TreeView:
     """Shows as text in a terminal and in a notebook; ``level`` limits the depth, ``max_nodes`` the number of lines."""
@@ -251,16 +260,28 @@ class TreeView:
         if self.text is not None:
             return self.text
         lines = [self.group.name]
-        self._draw(self.group, "", 1, lines)
+        below = Descent(
+            self.group.store,
+            (1, self.group),
+            self._members,
+            lambda place, found: [(place[0] + 1, node) for _, node in found if _is_group(node)],
+            name=lambda place: place[1].path,
+            size=len,
+            most=self.max_nodes,
+        )
+        self._draw((1, self.group), "", below, lines)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return f'<pre style="line-height:1.3">{escape(repr(self))}</pre>'
 
-    def _draw(self, group: Group, indent: str, depth: int, lines: list[str]) -> None:
-        if self.level is not None and depth > self.level:
-            return
-        members = list(group.items())
+    def _members(self, place: _Place) -> _Members:
+        """What is directly below a group, if that is to be shown at this depth."""
+        depth, group = place
+        return [] if self.level is not None and depth > self.level else list(group.items())
+
+    def _draw(self, place: _Place, indent: str, below: Descent[_Place, _Members], lines: list[str]) -> None:
+        members = below.of(place)
         for number, (name, node) in enumerate(members):
             if len(lines) > self.max_nodes:
                 lines.append(f"{indent}... (more than {self.max_nodes} nodes)")
@@ -269,8 +290,12 @@ class TreeView:
             lines.append(f"{indent}{'└── ' if last else '├── '}{name}{_facts(node.metadata)}")
             if self.storage and not isinstance(node.metadata, GroupMetadata):
                 lines[-1] += _storage(node)
-            if isinstance(node.metadata, GroupMetadata):
-                self._draw(node, indent + ("    " if last else "│   "), depth + 1, lines)
+            if _is_group(node):
+                self._draw((place[0] + 1, node), indent + ("    " if last else "│   "), below, lines)
+
+
+def _is_group(node: Any) -> bool:
+    return isinstance(node.metadata, GroupMetadata)
 
 
 def _facts(metadata: NodeMetadata) -> str:

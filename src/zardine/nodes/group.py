@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,8 @@ from zardine.creation.options import CodecsLike, DTypeLike, ShapeLike
 from zardine.creation.v3 import as_written, parse_shape
 from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike
-from zardine.engine.freshness import moment, note_seen
+from zardine.engine.freshness import is_far, moment, note_seen
+from zardine.engine.side_by_side import Descent
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import (
     ArrayNotFoundError,
@@ -743,20 +744,66 @@ class Group:
 
     def _walk(self, max_depth: int | None, use_consolidated: bool) -> Iterator[tuple[str, Array | Group]]:
         """Yield all that is below, a group before what is in it; however deep that is, since nothing calls itself."""
-        within: list[tuple[str, Group, Iterator[tuple[str, NodeMetadata]]]] = [("", self, self._children())]
+        ahead: Descent[tuple[int, Group], _Children] | None = None
+
+        def node_of(group: Group, name: str, metadata: NodeMetadata) -> Array | Group:
+            if isinstance(metadata, GroupMetadata) and not use_consolidated and group._consolidated is None:
+                metadata = metadata.with_consolidated(None)
+            return group._node(name, metadata)
+
+        def inner(place: tuple[int, Group], found: _Children) -> Iterator[tuple[int, Group]]:
+            depth, group = place
+            if max_depth is None or depth < max_depth:
+                for name, metadata in found[0]:
+                    node = node_of(group, name, metadata) if isinstance(metadata, GroupMetadata) else None
+                    if isinstance(node, Group) and node._consolidated is None:
+                        yield depth + 1, node
+
+        def children(depth: int, group: Group) -> Iterator[tuple[str, NodeMetadata]]:
+            if ahead is None or group._consolidated is not None:
+                return group._children()
+            return _given(ahead.of((depth, group)))
+
+        if self._consolidated is None and is_far(self._store):
+            ahead = Descent(
+                self._store,
+                (0, self),
+                lambda place: _all_of(place[1]._children()),
+                inner,
+                name=lambda place: place[1]._path,
+                size=lambda found: len(found[0]),
+            )
+        within: list[tuple[str, Group, Iterator[tuple[str, NodeMetadata]]]] = [("", self, children(0, self))]
         while within:
-            above, group, children = within[-1]
-            name, metadata = next(children, (None, None))
+            above, group, members = within[-1]
+            name, metadata = next(members, (None, None))
             if name is None or metadata is None:
                 within.pop()
                 continue
-            if isinstance(metadata, GroupMetadata) and not use_consolidated and group._consolidated is None:
-                metadata = metadata.with_consolidated(None)
-            node = group._node(name, metadata)
+            node = node_of(group, name, metadata)
             path = join_path(above, name)
             yield path, node
             if isinstance(node, Group) and (max_depth is None or len(within) <= max_depth):
-                within.append((path, node, node._children()))
+                within.append((path, node, children(len(within), node)))
+
+
+_Children: TypeAlias = tuple[list[tuple[str, NodeMetadata]], Exception | None]
+"""What is directly below a group, as far as it was found, and what ended that."""
+
+
+def _all_of(children: Iterator[tuple[str, NodeMetadata]]) -> _Children:
+    found: list[tuple[str, NodeMetadata]] = []
+    try:
+        found.extend(children)
+    except Exception as error:
+        return found, error
+    return found, None
+
+
+def _given(children: _Children) -> Iterator[tuple[str, NodeMetadata]]:
+    yield from children[0]
+    if children[1] is not None:
+        raise children[1]
 
 
 @with_hints

@@ -88,3 +88,10 @@ def guarded(findings: list[Finding], code: str, place: str, check: Callable[[], 
     except NOT_ON_PURPOSE as fault:
         findings.append(error(code, place, unexpected(fault)))
     return None
+
+
+def found_by(check: Callable[[list[Finding]], object]) -> list[Finding]:
+    """What ``check`` adds to the list that it is given, to be put in order with what others find meanwhile."""
+    own: list[Finding] = []
+    check(own)
+    return own

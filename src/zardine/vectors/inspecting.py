@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.engine.side_by_side import each_begun
 from zardine.errors import ArrayChangedError, SelectionError, ZardineError
 from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.array import Array
@@ -23,16 +24,28 @@ from zardine.vectors.reading.answer import chunk_box, chunks_for, given_chunks
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_cross_links
 from zardine.vectors.reading.loading_objects import load_groups, load_manifests, load_object_tables
+from zardine.vectors.reading.looking_below import looked_below
 from zardine.vectors.reading.presence import present_chunks
 from zardine.vectors.reading.query import ALL, Query
 from zardine.vectors.reading.rereading import open_level, read_steadily
 from zardine.vectors.results import Arrays
 from zardine.vectors.storing.cell_bytes import stored_sizes
 from zardine.vectors.storing.cells import CellArray, child
-from zardine.vectors.storing.level_nodes import cell_arrays, has_cells, nodes_below
+from zardine.vectors.storing.level_nodes import NO_CELLS, cell_arrays, has_cells, nodes_below
 from zardine.vectors.storing.store import Level, VectorStore
 from zardine.vectors.storing.touched import NEWER, lacks_links
 from zardine.vectors.storing.transactions import reopened
+
+_FAMILIES: Final = (
+    "vertex_attributes",
+    "object_attributes",
+    "link_attributes",
+    "fragment_attributes",
+    "group_attributes",
+)
+_GROUPS: Final = (*_FAMILIES, "links", "links/0")
+_TELLING: Final = ("vertices", "object_index", "groups", "links/0")
+"""Nodes whose documents tell of a level."""
 
 
 @public("zardine.vectors")
@@ -90,8 +103,14 @@ def describe_store(path: StoreLike, *, sizes: bool = False) -> dict[str, Any]:
     many objects are stored and how many bytes they have together. That lists all of them.
     """
     owner = VectorStore.open(path)
-    root, older = owner.root, owner.older_levels()
-    levels = [owner.level(number) for number in owner.finished_levels()]
+    root, (levels, older) = owner.root, owner.look_at_levels()
+
+    def told(level: Level) -> dict[str, Any]:
+        below = looked_below(
+            level, names=(*_FAMILIES, "links", "links/0"), nodes=_TELLING, left_out=() if sizes else NO_CELLS
+        )
+        return {**_facts_of(below, level.document.level in older), **({"stored": _stored(below)} if sizes else {})}
+
     return {
         "path": owner.name,
         "format_version": root.block.get("zv_version"),
@@ -103,25 +122,25 @@ def describe_store(path: StoreLike, *, sizes: bool = False) -> dict[str, Any]:
         "bin_shape": list(root.bin_shape),
         "links_convention": root.links_convention,
         "notes": root.attributes.get("notes"),
-        "levels": [
-            {**_facts_of(level, level.document.level in older), **({"stored": _stored(level)} if sizes else {})}
-            for level in levels
-        ],
+        "levels": [facts() for _, facts in each_begun(owner.store, told, levels)],
         "claimed": any(level.is_claimed for level in levels),
     }
 
 
 def _stored(level: Level) -> dict[str, dict[str, int]]:
     """What is stored of every array below a level, by its path."""
-    found = {}
-    for path in nodes_below(level):
+
+    def sizes(path: str) -> dict[str, int] | None:
         node, place = level.node(path), child(level.path, path)
-        if isinstance(node, ArrayMetadata):
-            cells = has_cells(path, node)
-            array = reopened(level.owner.store, place, node).array if cells else Array(level.owner.store, place, node)
-            objects, nbytes = stored_sizes(array)
-            found[path] = {"objects": objects, "nbytes": nbytes}
-    return found
+        if not isinstance(node, ArrayMetadata):
+            return None
+        cells = has_cells(path, node)
+        array = reopened(level.owner.store, place, node).array if cells else Array(level.owner.store, place, node)
+        objects, nbytes = stored_sizes(array)
+        return {"objects": objects, "nbytes": nbytes}
+
+    found = ((path, told()) for path, told in each_begun(level.owner.store, sizes, nodes_below(level)))
+    return {path: told for path, told in found if told is not None}
 
 
 def _facts_of(level: Level, older: bool) -> dict[str, Any]:
@@ -144,11 +163,7 @@ def _facts_of(level: Level, older: bool) -> dict[str, Any]:
         "objects": None if objects is None else _object_count(objects, level),
         "groups": None if groups is None else groups.get("num_groups"),
         "links": None if about is None else about.get("num_links"),
-        "vertex_attributes": level.names("vertex_attributes"),
-        "object_attributes": level.names("object_attributes"),
-        "link_attributes": level.names("link_attributes"),
-        "fragment_attributes": level.names("fragment_attributes"),
-        "group_attributes": level.names("group_attributes"),
+        **{family: level.names(family) for family in _FAMILIES},
     }
 
 

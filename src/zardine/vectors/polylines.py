@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.engine.side_by_side import begun
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, new_ids, new_points, open_to_add
@@ -41,7 +42,6 @@ from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.reading.whole_objects import read_whole
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.level_in_parts import Step
-from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.store import Level
 
 

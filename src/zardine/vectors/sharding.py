@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from zardine.buffers import Ints
+from zardine.engine.side_by_side import each_begun
 from zardine.errors import DataError
 from zardine.hierarchy.find import load_group
 from zardine.hierarchy.update import update_node
@@ -16,12 +18,13 @@ from zardine.tools.progress import Progress
 from zardine.vectors.changing.one_writer import alone_with_claim
 from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.format.layouts import ASKED, SHARDED_NOTE, Shards, cells_metadata, fitting_shards, shards_from
+from zardine.vectors.reading.looking_below import looked_below
 from zardine.vectors.reading.presence import check_whole
 from zardine.vectors.storing.cell_bytes import stored_sizes
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.conversion import convert_cells
-from zardine.vectors.storing.level_nodes import cell_arrays
-from zardine.vectors.storing.store import VectorStore
+from zardine.vectors.storing.level_nodes import NO_CELLS, cell_arrays
+from zardine.vectors.storing.store import Level, VectorStore
 from zardine.vectors.storing.transactions import finish, settle
 
 
@@ -82,20 +85,26 @@ def get_shard_info(path: StoreLike, *, sizes: bool = False) -> dict[str, dict[st
     bytes they have together. That lists all of them; without, documents alone are read.
     """
     owner = VectorStore.open(path)
-    found: dict[str, dict[str, Any]] = {}
-    for number in owner.finished_levels():
-        level = owner.level(number)
-        for name, array in cell_arrays(level):
-            found[f"{number}/{name}"] = {
-                "shard_shape": array.array.shards,
-                "grid_shape": array.array.shape,
-                "chunks": array.count(),
-                "compressors": [codec.name for codec in array.array.compressors],
-            }
-            if sizes:
-                objects, nbytes = stored_sizes(array.array)
-                found[f"{number}/{name}"] |= {"objects": objects, "nbytes": nbytes}
-    return found
+    levels = each_begun(owner.store, partial(_shard_info, sizes), owner.look_at_levels()[0])
+    return {name: facts for _, told in levels for name, facts in told().items()}
+
+
+def _shard_info(sizes: bool, level: Level) -> dict[str, dict[str, Any]]:
+    """What :func:`get_shard_info` tells of a level."""
+
+    def told(each: tuple[str, CellArray]) -> dict[str, Any]:
+        array = each[1]
+        facts = {
+            "shard_shape": array.array.shards,
+            "grid_shape": array.array.shape,
+            "chunks": array.count(),
+            "compressors": [codec.name for codec in array.array.compressors],
+        }
+        return {**facts, **dict(zip(("objects", "nbytes"), stored_sizes(array.array), strict=True))} if sizes else facts
+
+    number, store = level.document.level, level.owner.store
+    arrays = cell_arrays(looked_below(level, left_out=NO_CELLS))
+    return {f"{number}/{name}": facts() for (name, _), facts in each_begun(store, told, arrays)}
 
 
 @alone_with_claim
@@ -107,13 +116,13 @@ def convert_store(
 ) -> tuple[int, int]:
     """Give the arrays of a store other shards, or none (``None``); gives how many were converted, and their cells."""
     owner = VectorStore.open(path, writable=True)
-    levels = [owner.level(number) for number in owner.level_numbers()]
+    levels = owner.levels(owner.level_numbers())
     wanted = [shards_from(shard_shape, each.rank, lead=each.rank > owner.root.ndim) for each in levels]
     for level in levels:
         finish(level)
     there = [
         (name, array, shape)
-        for level, shape in zip(map(owner.level, owner.level_numbers()), wanted, strict=True)
+        for level, shape in zip(owner.levels(owner.level_numbers()), wanted, strict=True)
         for name, array in cell_arrays(level)
     ]
     names = _names(arrays)
@@ -122,10 +131,12 @@ def convert_store(
         known = ", ".join(sorted({name for name, *_ in there}))
         raise DataError(f"{owner.name} has no array {unknown[0]!r} to shard; there are {known}")
     work = [each for each in there if names is None or each[0] in names]
-    stored = [
-        None if array.array.shards == fitting_shards(shape, array.array.shape) else check_whole(array)
-        for _, array, shape in work
-    ]
+
+    def whole(each: tuple[str, CellArray, Any]) -> Ints | None:
+        _, array, shape = each
+        return None if array.array.shards == fitting_shards(shape, array.array.shape) else check_whole(array)
+
+    stored = [chunks() for _, chunks in each_begun(owner.store, whole, work)]
     if shard_shape is not None and any(wanted):
         _set_note(owner, SHARDED_NOTE)
     changed = cells = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
@@ -12,6 +13,7 @@ from zardine.engine.documents import get_document
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, codec_notes, prepare_layout
+from zardine.engine.side_by_side import Descent
 from zardine.errors import (
     ArrayChangedError,
     ChunkTooLargeError,
@@ -59,7 +61,8 @@ class Scan:
 
 
 Collect: TypeAlias = Callable[[Sequence[ArrayHandle], Iterable[StoredObject]], object]
-"""Takes the stored objects of an array, as its documents describe them. Called again where these were changed."""
+"""Takes the stored objects of an array, as its documents describe them. Called again where these were changed; of
+several arrays at the same time where the store is far away."""
 
 
 def scan(store: Store, path: str, *, collect: Collect | None = None) -> Scan:
@@ -68,41 +71,66 @@ def scan(store: Store, path: str, *, collect: Collect | None = None) -> Scan:
     With ``collect`` that is given the stored objects, which may be millions, and ``objects`` stays empty.
     """
     found = Scan()
-    waiting = [(path, False)]  # and whether it may lie in an array, since a document above tells nothing
+    first = _Place(path, False)
+    below = Descent(
+        store,
+        first,
+        partial(_look, store, collect),
+        lambda place, looked: looked[1],
+        name=lambda place: place.path,
+        size=lambda looked: len(looked[1]),
+    )
+    waiting = [first]
     while waiting:
-        here, is_unsure = waiting.pop()
-        prefix = f"{here}/" if here else ""
-        keys, prefixes = store.list_dir(prefix)
-        names = {key[len(prefix) :] for key in keys}
-        node = Scan()
-        documents = _Documents(store, here, names, node)
-        if documents.is_array:
-            documents, node = _steady_array(store, here, prefix, documents, node, collect)
+        node, inner = below.of(waiting.pop())
         found.nodes |= node.nodes
         found.objects += node.objects
         found.faults += node.faults
         found.notes += node.notes
-        if documents.is_array:
-            continue
-        if hidden_keys.JOURNAL in names and not documents.names:
-            _sort_unfinished(store, here, prefix, found)
-            continue
-        if UNFINISHED in names:
-            message = f"a {unfinished_work(store, here)} was interrupted: the same call again finishes it"
-            found.notes.append(note(f"/{here}", prefix + UNFINISHED, kind="unfinished", message=message))
-        is_unsure = documents.is_broken or (is_unsure and not documents.names)
-        for name in sorted(names - documents.names - {UNFINISHED}) if not is_unsure else ():
-            found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))
-        for each in reversed(prefixes):
-            name = each[len(prefix) : -1]
-            if is_reserved(name) and not _is_older_node(store, each, name):
-                for key in store.list_prefix(each):
-                    found.notes += _reserved(here, key, key[len(prefix) :])
-            else:
-                waiting.append((each[:-1], is_unsure))
+        waiting += reversed(inner)
     found.nodes = {path: nodes for path, nodes in sorted(found.nodes.items()) if nodes}
     found.faults += check_left_out(store, path, found.nodes)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where to look."""
+
+    path: str
+    is_unsure: bool
+    """Whether it may lie in an array, since a document above tells nothing."""
+
+
+def _look(store: Store, collect: Collect | None, place: _Place) -> tuple[Scan, list[_Place]]:
+    """Look at the keys of one node, and at its documents; gives also where to look below it."""
+    here, prefix = place.path, f"{place.path}/" if place.path else ""
+    keys, prefixes = store.list_dir(prefix)
+    names = {key[len(prefix) :] for key in keys}
+    found = Scan()
+    documents = _Documents(store, here, names, found)
+    if documents.is_array:
+        documents, found = _steady_array(store, here, prefix, documents, found, collect)
+    if documents.is_array:
+        return found, []
+    if hidden_keys.JOURNAL in names and not documents.names:
+        _sort_unfinished(store, here, prefix, found)
+        return found, []
+    if UNFINISHED in names:
+        message = f"a {unfinished_work(store, here)} was interrupted: the same call again finishes it"
+        found.notes.append(note(f"/{here}", prefix + UNFINISHED, kind="unfinished", message=message))
+    is_unsure = documents.is_broken or (place.is_unsure and not documents.names)
+    for name in sorted(names - documents.names - {UNFINISHED}) if not is_unsure else ():
+        found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))
+    inner = []
+    for each in prefixes:
+        name = each[len(prefix) : -1]
+        if is_reserved(name) and not _is_older_node(store, each, name):
+            for key in store.list_prefix(each):
+                found.notes += _reserved(here, key, key[len(prefix) :])
+        else:
+            inner.append(_Place(each[:-1], is_unsure))
+    return found, inner
 
 
 def scan_existing(store: Store, path: str, *, collect: Collect | None = None) -> Scan:

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import accumulate
+from threading import Lock
 from typing import Any, ClassVar, Final
 
 from zardine.cache import Cache
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.documents import get_document
+from zardine.engine.freshness import is_far
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.read_ahead import window_bytes
@@ -48,6 +50,8 @@ _MOST: Final = 2**14
 """Objects of a job, where there would not be too many jobs."""
 _OBJECT: Final = 200
 """Bytes that an object of a job takes beside what is read of it, about."""
+_FEW: Final = 2**10
+"""Stored objects of an array that are in memory together, where several arrays are listed at the same time."""
 _FIXED: Final = 16 * 2**20
 """Bytes that a job takes beside what it reads, about."""
 
@@ -282,21 +286,22 @@ def list_stored(source: Place) -> dict[str, Any]:
     store, path = source.store, source.path
     documents: dict[str, list[dict[str, Any]]] = {}
     """Of the arrays by path."""
-    found = GatheredCells()
+    found, lock = GatheredCells(), Lock()
 
     def collect(sources: Sequence[ArrayHandle], objects: Iterable[StoredObject]) -> None:
         if not sources:
             return
         path = sources[0].path
-        for i in range(len(documents.get(path, ()))):
-            found.forget((path, i))
+        with lock:
+            for i in range(len(documents.get(path, ()))):
+                found.forget((path, i))
         documents[path] = [handle.layout.metadata.to_dict() for handle in sources]
         grids = list(map(_cells, sources))
-        for some in batches(objects):
+        for some in batches(objects, _FEW) if is_far(store) else batches(objects):
             for i, (handle, cells) in enumerate(zip(sources, grids, strict=True)):
-                found.add(
-                    (path, i), Ranges.of(cells.number(each.coordinates) for each in some if each.handle is handle)
-                )
+                ranges = Ranges.of(cells.number(each.coordinates) for each in some if each.handle is handle)
+                with lock:
+                    found.add((path, i), ranges)
 
     try:
         scanned = scan_existing(store, path, collect=collect)

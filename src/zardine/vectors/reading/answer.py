@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.engine.side_by_side import begun
 from zardine.errors import SelectionError
 from zardine.vectors.content.arguments import checked_box
 from zardine.vectors.content.content import Content
@@ -29,7 +30,6 @@ from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import check_on_grid, present_chunks
 from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.storing.cells import CellArray
-from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.store import Level
 
 MORE_CHUNKS = 64

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
+from zardine.engine.side_by_side import begun
 from zardine.engine.workers import for_each, most_requests
 from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place
@@ -38,16 +40,20 @@ class KeptFacts:
             return told[0]
         before = _versions(store, inner, _ALL, {})
         facts = tell(path)
-        whole = len(before) == len(_ALL) and before == _versions(store, inner, _ALL, {})
-        owner = VectorStore.open(path) if whole else None
+        now, there = begun(store, [partial(_versions, store, inner, _ALL, {}), partial(_numbers, path)])
+        whole = len(before) == len(_ALL) and before == now()
+        numbers = there() if whole else None
         older = [each["level"] for each in facts["levels"] if each["older"]]
         settled = (
-            owner is not None
-            and owner.level_numbers() == [each["level"] for each in facts["levels"]]
-            and older in ([], owner.level_numbers()[1:])  # or the document of another level than 0 tells
+            numbers == [each["level"] for each in facts["levels"]]
+            and older in ([], numbers[1:])  # or the document of another level than 0 tells
         )
         self._told = (facts, before) if settled else None
         return facts
+
+
+def _numbers(path: StoreLike) -> list[int]:
+    return VectorStore.open(path).level_numbers()
 
 
 def _versions(store: Store, path: str, documents: Sequence[str], known: dict[str, Version]) -> dict[str, Version]:

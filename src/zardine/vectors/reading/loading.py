@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
+from zardine.engine.side_by_side import begun
 from zardine.errors import CorruptionError, DataError, SelectionError, UnsupportedError, ZardineError
 from zardine.vectors.content.columns import Column, native
 from zardine.vectors.content.content import Content, Fragments
@@ -34,7 +35,6 @@ from zardine.vectors.reading.presence import (
 from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_together import Cells
-from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.steady import read_alike
 from zardine.vectors.storing.store import Level
 

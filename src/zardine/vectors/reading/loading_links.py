@@ -11,6 +11,7 @@ import numpy as np
 
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
+from zardine.engine.side_by_side import begun
 from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.vectors.content.columns import Column, column_of
 from zardine.vectors.content.content import Content, Links
@@ -23,7 +24,6 @@ from zardine.vectors.reading.presence import lost_cell, present_chunks
 from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_together import Cells
-from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.store import Level
 
 _OF_A_VALUE: Final = 8

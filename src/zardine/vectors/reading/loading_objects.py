@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
+from zardine.engine.side_by_side import begun
 from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.nodes.array import Array
 from zardine.vectors.content.columns import Column, column_of
@@ -25,7 +26,6 @@ from zardine.vectors.reading.manifests import Manifests, places_among
 from zardine.vectors.reading.presence import check_objects
 from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.steady import Table
 from zardine.vectors.storing.store import Level
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from zardine.buffers import Ints
-from zardine.vectors.storing.cell_costs import cell_costs
+from zardine.vectors.storing.cell_costs import CellSizes
 from zardine.vectors.storing.cells import CellArray
 
 _LOOKED_AT = 4096
@@ -27,8 +27,12 @@ class Portions:
     is learnt from the cells that were read: after each run :meth:`learn` is told how many rows that had.
     """
 
-    def __init__(self, vertices: CellArray, keys: Ints, rows: int, row_bytes: int) -> None:
+    def __init__(
+        self, vertices: CellArray, keys: Ints, rows: int, row_bytes: int, sizes: CellSizes | None = None
+    ) -> None:
+        """``sizes``: those of ``vertices``, for who goes through them more than once."""
         self._vertices = vertices
+        self._stored = CellSizes(vertices) if sizes is None else sizes
         self._keys = keys
         self._rows = rows
         self._compressed = any(codec.name != "crc32c" for codec in vertices.array.compressors)
@@ -61,7 +65,7 @@ class Portions:
         array = self._vertices.array
         if array.shards is None and not array.store.has_cheap_looks:
             return None
-        return cell_costs(self._vertices, keys).sizes
+        return self._stored.of(keys)
 
 
 __all__ = ["Portions"]

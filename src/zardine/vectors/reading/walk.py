@@ -16,6 +16,7 @@ from zardine.vectors.reading.loading import dtype_of
 from zardine.vectors.reading.portions import Portions
 from zardine.vectors.reading.presence import check_all, present_chunks, stored_chunks
 from zardine.vectors.reading.query import Names, Query
+from zardine.vectors.storing.cell_costs import CellSizes
 from zardine.vectors.storing.cells import CellArray, child
 
 
@@ -30,6 +31,7 @@ class Walk:
         self.vertices: CellArray = asked.vertices
         self._index = asked.level.cells("vertex_fragments") if asked.chunks is None else None
         self.keys = present_chunks(self.vertices, self._index) if asked.chunks is None else asked.chunks
+        self._sizes = CellSizes(self.vertices)
         self.objects = None if asked.manifests is None else asked.manifests.by_chunk
 
     def found(self, attributes: Names, *, fragments: bool) -> Iterator[Found]:
@@ -56,7 +58,7 @@ class Walk:
 
     def contents(self, keys: Ints, query: Query, *, fragments: bool) -> Iterator[Content]:
         """Load the cells of ``keys``, portion after portion, with their objects."""
-        portions = Portions(self.vertices, keys, self.most, self._row_bytes())
+        portions = Portions(self.vertices, keys, self.most, self._row_bytes(), self._sizes)
         for run in portions:
             content = self.load(run, query, fragments=fragments)
             portions.learn(len(content.positions))

@@ -24,6 +24,8 @@ from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import find_chunks, read_chunk_object, read_index
 from zardine.engine.read_elements import decode_element
+from zardine.engine.side_by_side import each_begun
+from zardine.engine.stored import sizes_of
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
 from zardine.indexing.plan import plan_grid
@@ -316,19 +318,25 @@ def _read_shard(handle: ArrayHandle, where: Ints, cells: Ints) -> list[BytesLike
 def find_cells(array: Array, *, off_grid: bool = False) -> Ints:
     """Every stored cell, by its key or by the index of its shard; with ``off_grid``, also what lies beyond the grid."""
     handle = array._handle
-    cells: list[Ints] = []
-    for where in _objects(array, off_grid=off_grid):
+
+    def stored(where: tuple[int, ...]) -> Ints:
         layout = handle.layout.shard(where)
         if layout is None:
-            cells.append(np.array([where], np.int64))
-            continue
+            return np.array([where], np.int64)
         key = handle.key(where)
         try:
             found = read_index(handle.store, key, layout)
         except DataError as error:
             raise error.at(array=handle.path, key=key) from None
-        if found is not None:
-            cells.append(_rows(array, where, layout.grid, found.index, off_grid=off_grid)[1])
+        if found is None:
+            return np.zeros((0, array.ndim), np.int64)
+        return _rows(array, where, layout.grid, found.index, off_grid=off_grid)[1]
+
+    places = _objects(array, off_grid=off_grid)
+    if handle.layout.sharding is None:
+        cells = list(map(stored, places))
+    else:
+        cells = [found() for _, found in each_begun(handle.store, stored, places)]
     return np.concatenate([np.zeros((0, array.ndim), np.int64), *cells])
 
 
@@ -379,13 +387,7 @@ def _objects(array: Array, *, off_grid: bool = False) -> Iterator[tuple[int, ...
 def stored_sizes(array: Array) -> tuple[int, int]:
     """How many objects of an array are stored, and how many bytes they have together."""
     store, keys = array.store, [array._handle.key(where) for where in _objects(array)]
-    sizes = [0] * len(keys)
-
-    def look(which: int) -> None:
-        sizes[which] = store.size(keys[which]) or 0
-
-    for_each(look, range(len(keys)), len(keys), most_requests(store))
-    return len(keys), sum(sizes)
+    return len(keys), sizes_of(store, keys)
 
 
 def objects_off_grid(array: Array) -> Iterator[str]:

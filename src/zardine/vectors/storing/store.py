@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from zardine.engine.freshness import leave_to_owner
+from zardine.engine.side_by_side import begun
 from zardine.errors import CorruptionError, MetadataError, UnsupportedError, ZardineError
 from zardine.hierarchy.find import Seen, as_group, child_names, describe, document_key, find_node, parse_found
 from zardine.hierarchy.place import find_place
@@ -98,13 +100,39 @@ class VectorStore:
 
     def finished_levels(self) -> list[int]:
         """The levels that readers know, ascending: not those that are being made or removed, or were left so."""
-        return [number for number in self.level_numbers() if not number or not self.is_unfinished(number)]
+        numbers = self.level_numbers()
+        looks = begun(self.store, [partial(self.is_unfinished, number) for number in numbers if number])
+        unfinished = {number for number, look in zip(filter(None, numbers), looks, strict=True) if look()}
+        return [number for number in numbers if number not in unfinished]
 
     def older_levels(self) -> list[int]:
         """The levels that readers know and that were made before one below them was changed, ascending."""
         finished = self.finished_levels()
-        first = next((number for number in finished if self.is_newer(number)), None)
-        return [number for number in finished if first is not None and number > first]
+        looks = begun(self.store, [partial(self.is_newer, number) for number in finished])
+        return _above_the_newer(finished, (look() for look in looks))
+
+    def levels(self, numbers: Sequence[int]) -> list[Level]:
+        """Levels, each as :meth:`level` gives it; those of a store far away are opened at the same time."""
+        return [opened() for opened in begun(self.store, [partial(self.level, number) for number in numbers])]
+
+    def look_at_levels(self) -> tuple[list[Level], list[int]]:
+        """The levels of :meth:`finished_levels`, opened, and those of :meth:`older_levels`: each document is read once.
+
+        Raises as these.
+        """
+        numbers = self.level_numbers()
+        looks = begun(self.store, [partial(self._group_at, number) for number in numbers])
+        groups = {number: look() for number, look in zip(numbers, looks, strict=True)}
+        finished = [number for number, (node, _) in groups.items() if not number or not _has(node, UNFINISHED)]
+        older = _above_the_newer(finished, (_has(groups[number][0], NEWER) for number in finished))
+        return [self.level(number, groups[number][1]) for number in finished], older
+
+    def _group_at(self, number: int) -> tuple[NodeMetadata | None, Reading | None]:
+        """What is stored as the document of a level."""
+        seen = Seen()
+        node = find_node(self.store, child(self.path, str(number)), 3, seen=seen)
+        data = seen.document
+        return node, None if data is None else Reading((data,), seen.version, len(bytes(data)))
 
     def is_older(self, number: int) -> bool:
         """Whether a level below was changed since a level was made."""
@@ -112,13 +140,11 @@ class VectorStore:
 
     def is_newer(self, number: int) -> bool:
         """Whether a level was changed since the levels above it were made, if there are any."""
-        node = find_node(self.store, child(self.path, str(number)), 3)
-        return isinstance(node, GroupMetadata) and NEWER in node.attributes
+        return _has(find_node(self.store, child(self.path, str(number)), 3), NEWER)
 
     def is_unfinished(self, number: int) -> bool:
         """Whether a level is being made or removed, or was when the writer was killed."""
-        node = find_node(self.store, child(self.path, str(number)), 3)
-        return isinstance(node, GroupMetadata) and UNFINISHED in node.attributes
+        return _has(find_node(self.store, child(self.path, str(number)), 3), UNFINISHED)
 
     def names(self, relative: str) -> list[str]:
         """Names of what is below a node: listed, or where that is not possible, from consolidated metadata."""
@@ -311,6 +337,16 @@ def _parsed(parse: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return parse(*args, **kwargs)
     except (TypeError, ArithmeticError) as fault:
         raise MetadataError(f"a document of the store is invalid: {fault}") from None
+
+
+def _has(node: NodeMetadata | None, attribute: str) -> bool:
+    return isinstance(node, GroupMetadata) and attribute in node.attributes
+
+
+def _above_the_newer(finished: Sequence[int], newer: Iterable[bool]) -> list[int]:
+    """The levels above the first one that was changed since those above it were made."""
+    first = next((number for number, each in zip(finished, newer, strict=False) if each), None)
+    return [number for number in finished if first is not None and number > first]
 
 
 def named_levels(root: RootDocument) -> list[str]:

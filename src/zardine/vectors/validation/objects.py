@@ -6,10 +6,11 @@ from functools import partial
 
 import numpy as np
 
+from zardine.engine.side_by_side import begun, each_begun
 from zardine.errors import UnsupportedError
 from zardine.nodes.array import Array
 from zardine.vectors.content.content import Content
-from zardine.vectors.findings import Finding, error, guarded, warning
+from zardine.vectors.findings import Finding, error, found_by, guarded, warning
 from zardine.vectors.reading.loading_objects import (
     load_groups,
     load_manifests,
@@ -32,10 +33,27 @@ def check_objects(level: Level, content: Content, findings: list[Finding]) -> No
     guarded(findings, "object-index", place, partial(_check_index, level, manifests, findings))
     count = manifests.row_count
     family, code = "object_attributes", "object-attribute"
-    for name in guarded(findings, code, f"{number}/{family}", partial(level.names, family)) or ():
-        relative = f"{family}/{name}"
-        guarded(findings, code, f"{number}/{relative}", partial(_check_table, level, relative, count))
-        guarded(findings, code, f"{number}/{relative}", partial(_check_chunks, level, relative, findings, manifests))
+    names = guarded(findings, code, f"{number}/{family}", partial(level.names, family)) or ()
+
+    def look(relative: str, own: list[Finding]) -> None:
+        place = f"{number}/{relative}"
+        values, chunks = begun(
+            level.owner.store,
+            [
+                partial(found_by, lambda own: guarded(own, code, place, partial(_check_table, level, relative, count))),
+                partial(
+                    found_by,
+                    lambda own: guarded(own, code, place, partial(_check_chunks, level, relative, own, manifests)),
+                ),
+            ],
+        )
+        own += [*values(), *chunks()]
+
+    def looked(name: str) -> list[Finding]:
+        return found_by(partial(look, f"{family}/{name}"))
+
+    for _, found in each_begun(level.owner.store, looked, names):
+        findings += found()
     guarded(findings, "group", f"{number}/groups", partial(_check_groups, level, manifests, findings))
 
 

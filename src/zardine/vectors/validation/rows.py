@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from zardine.buffers import Ints
+from zardine.engine.side_by_side import each_begun
 from zardine.errors import CorruptionError, DataError
 from zardine.vectors.content.content import Content, Fragments
-from zardine.vectors.findings import Finding, error, guarded, warning
+from zardine.vectors.findings import Finding, error, found_by, guarded, warning
 from zardine.vectors.format.grids import bins_of, bins_per_chunk, chunks_of
 from zardine.vectors.format.ragged import find_rows, starts_of, unique_rows
 from zardine.vectors.reading.kept import KeptLevel
@@ -208,11 +209,15 @@ class AttributeChecks:
         self._each(lambda family, name: self._check_others(f"{family}/{name}", outline))
 
     def _each(self, check: Any) -> None:
-        for family, name in list(self._fine):
-            count, place = len(self._findings), f"{self._level.document.level}/{family}/{name}"
-            guarded(self._findings, "attribute", place, partial(check, family, name))
-            if len(self._findings) > count:
-                del self._fine[family, name]
+        def found(each: tuple[str, str]) -> list[Finding]:
+            place = f"{self._level.document.level}/{'/'.join(each)}"
+            return found_by(lambda own: guarded(own, "attribute", place, partial(check, *each)))
+
+        for each, of_each in list(each_begun(self._level.owner.store, found, list(self._fine))):
+            wrong = of_each()
+            if wrong:
+                self._findings += wrong
+                del self._fine[each]
 
     def _read(self, relative: str, content: Content) -> None:
         stored = stored_column(self._level, relative, content.keys, _nothing)

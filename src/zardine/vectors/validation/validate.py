@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
+from typing import ParamSpec
 
+from zardine.engine.side_by_side import begun, each_begun
 from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
 from zardine.hierarchy.find import HIDDEN, describe
 from zardine.hierarchy.place import find_place
@@ -13,11 +15,13 @@ from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
 from zardine.vectors.content.content import Content
-from zardine.vectors.findings import Finding, Report, error, guarded, unexpected, warning
+from zardine.vectors.findings import Finding, Report, error, found_by, guarded, unexpected, warning
 from zardine.vectors.format.documents import FORMAT_VERSION, KINDS
 from zardine.vectors.reading.kept import KeptLevel
+from zardine.vectors.reading.looking_below import looked_below
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.consolidation import differing_documents
+from zardine.vectors.storing.level_nodes import Survey
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore, named_levels
 from zardine.vectors.storing.store_states import NOT_ON_PURPOSE, state_of
 from zardine.vectors.validation.arrays import check_arrays
@@ -26,15 +30,17 @@ from zardine.vectors.validation.objects import check_objects
 from zardine.vectors.validation.parametric import check_parametric
 from zardine.vectors.validation.rows import AttributeChecks, Outline, RowChecks, contents
 
+P = ParamSpec("P")
+
 
 def validate(path: StoreLike, *, progress: Progress | None = None) -> Report:
     """Check a whole store: documents, lists of chunks, rows, fragments, attributes, links, objects, groups, levels.
 
     Reads everything once; anew, a few times, where it finds something and somebody changed the store meanwhile. In
-    memory are about 250,000 vertices, with what belongs to them, and the object index and lists of chunks. Raises
-    only where there is no store at all, or it cannot be reached, or neither the place nor consolidated metadata tell
-    what it has, or it never stays the same for long enough; a damaged one gives findings. ``progress`` is called with
-    the number of levels done, and of all.
+    memory are about 250,000 vertices, with what belongs to them, and the object index and lists of chunks; of a store
+    far away, whose arrays are looked at together, the lists of all of them. Raises only where there is no store at all,
+    or it cannot be reached, or neither the place nor consolidated metadata tell what it has, or it never stays the same
+    for long enough; a damaged one gives findings. ``progress`` is called with the number of levels done, and of all.
     """
     for _ in attempts(CHANGES):
         before = state_of(path)  # after the wait, in which others change the store, too
@@ -54,29 +60,47 @@ def _report(path: StoreLike, progress: Progress | None) -> Report:
     except NOT_ON_PURPOSE as fault:
         return Report.of([error("root-document", "", unexpected(fault))])
     findings: list[Finding] = []
-    guarded(findings, "root-document", "", lambda: findings.extend(_check_root(owner)))
+    of_root, level_numbers = begun(
+        owner.store, [partial(_found, "root-document", "", _check_root, owner), owner.level_numbers]
+    )
+    findings += of_root()
     levels: dict[int, tuple[Level, Content]] = {}
     counts: dict[int, int] = {}
-    numbers = owner.level_numbers()
+    numbers = level_numbers()
     for number in numbers[:1]:
         owner.names(str(number))  # where nothing tells what is there nothing can be checked, which is no fault of it
-    for done, number in enumerate(numbers):
-        level = guarded(findings, "level-document", str(number), partial(owner.level, number))
-        if level is not None and not _is_being_changed(level, findings):
-            guarded(findings, "unreadable", str(number), partial(check_arrays, level, findings))
-            found = guarded(findings, "unreadable", str(number), partial(_check_level, level, findings))
-            if found is not None:
-                levels[number], counts[number] = (level, found[0]), found[1]
+    for done, (number, looked) in enumerate(each_begun(owner.store, partial(_look, owner), numbers)):
+        level, found = looked()
+        findings += found
+        if level is not None:
+            checked = guarded(findings, "unreadable", str(number), partial(_check_level, level, findings))
+            if checked is not None:
+                levels[number], counts[number] = (level, checked[0]), checked[1]
         if progress is not None:
             progress(done + 1, len(numbers))
     for level, _ in levels.values():
         guarded(
             findings, "unreadable", str(level.document.level), partial(check_links_between, level, levels, findings)
         )
-    guarded(findings, "parametric", "parametric", lambda: check_parametric(owner, findings))
-    guarded(findings, "levels", "", lambda: findings.extend(_check_levels(owner, numbers, counts)))
-    guarded(findings, "import-unfinished", "", lambda: findings.extend(_check_imports(owner)))
+    checks = [
+        partial(found_by, lambda own: guarded(own, "parametric", "parametric", lambda: check_parametric(owner, own))),
+        partial(_found, "levels", "", _check_levels, owner, numbers, counts),
+        partial(_found, "import-unfinished", "", _check_imports, owner),
+    ]
+    for look in begun(owner.store, checks):
+        findings += look()
     return Report.of(findings, tuple(counts.values()))
+
+
+def _look(owner: VectorStore, number: int) -> tuple[Level | None, list[Finding]]:
+    """Open a level, and check its arrays; gives it, if there is more to check, and what was found."""
+    findings: list[Finding] = []
+    level = guarded(findings, "level-document", str(number), partial(owner.level, number))
+    if level is None or _is_being_changed(level, findings):
+        return None, findings
+    looked = looked_below(level)
+    guarded(findings, "unreadable", str(number), partial(check_arrays, level, Survey(looked), findings))
+    return looked, findings
 
 
 def _check_imports(owner: VectorStore) -> Iterator[Finding]:
@@ -157,21 +181,40 @@ def _check_level(level: Level, findings: list[Finding]) -> tuple[Content, int] |
     content = guarded(findings, "vertices", f"{place}/vertices", look)
     if content is None:
         return None
-    check_objects(level, content, findings)
-    findings += [*checks.of_fragments(), *checks.of_rows(), *of_attributes]
-    for family in ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes"):
-        if guarded(findings, "attribute", f"{place}/{family}", partial(_is_empty_group, level, family)):
-            findings.append(error("attributes-lost", f"{place}/{family}", "there is a group for them, and none in it"))
-    check_links(level, content, findings)
-    guarded(findings, "arrays-present", place, lambda: findings.extend(_check_present(level)))
+    of_objects, *others = begun(
+        level.owner.store,
+        [
+            partial(found_by, partial(check_objects, level, content)),
+            *(
+                partial(_found, "attribute", f"{place}/{family}", _check_family, level, family)
+                for family in ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes")
+            ),
+            partial(found_by, partial(check_links, level, content)),
+            partial(_found, "arrays-present", place, _check_present, level),
+        ],
+    )
+    findings += [*of_objects(), *checks.of_fragments(), *checks.of_rows(), *of_attributes]
+    for found in others:
+        findings += found()
     return content, outline.visible
 
 
-def _is_empty_group(level: Level, relative: str) -> bool:
+def _found(
+    code: str, place: str, check: Callable[P, Iterator[Finding]], *args: P.args, **kwargs: P.kwargs
+) -> list[Finding]:
+    """What ``check`` finds, and what it raises."""
+    return found_by(lambda own: guarded(own, code, place, lambda: own.extend(check(*args, **kwargs))))
+
+
+def _check_family(level: Level, relative: str) -> Iterator[Finding]:
     try:
-        return level.attributes(relative) is not None and not level.names(relative)
+        is_empty = level.attributes(relative) is not None and not level.names(relative)
     except UnsupportedError:  # nothing can be listed
-        return False
+        return
+    if is_empty:
+        yield error(
+            "attributes-lost", f"{level.document.level}/{relative}", "there is a group for them, and none in it"
+        )
 
 
 def _check_present(level: Level) -> Iterator[Finding]:
