@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any, Final
 
 from zardine.engine.freshness import is_far
+from zardine.engine.side_by_side import made
 from zardine.engine.workers import for_each, in_background, most_requests
 from zardine.errors import StoreError, UnsupportedError
 from zardine.hierarchy.find import document_key
@@ -25,7 +26,6 @@ from zardine.stores.base import WHOLE, ByteRange, Reading, Store, Version
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.side_by_side import made
 from zardine.vectors.storing.store import Level
 
 _TABLES: Final = ("object_index/manifests", "object_index/object_ids")

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from zardine.engine.side_by_side import begun
 from zardine.errors import (
     ArrayChangedError,
     CorruptionError,
@@ -28,7 +29,6 @@ from zardine.vectors.reading.ahead import NOTHING, AheadStore, Expected, reading
 from zardine.vectors.reading.kept import KeptLevel, KeptPlace
 from zardine.vectors.reading.kept_levels import kept_place, note_size
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.side_by_side import begun
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore
 
 T = TypeVar("T")

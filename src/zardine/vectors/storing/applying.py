@@ -14,6 +14,7 @@ import numpy as np
 from zardine.buffers import BytesLike, Ints
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.freshness import LEASE, is_far
+from zardine.engine.side_by_side import side_by_side
 from zardine.errors import ConditionFailedError, CorruptionError
 from zardine.frozen import with_fields
 from zardine.hierarchy.find import document_key, find_node
@@ -32,7 +33,6 @@ from zardine.vectors.storing.extended_shards import extend_shards
 from zardine.vectors.storing.held_values import HeldValues, held_values, keys_of
 from zardine.vectors.storing.logs import token_in
 from zardine.vectors.storing.node_writing import write_document
-from zardine.vectors.storing.side_by_side import side_by_side
 from zardine.vectors.storing.table_rows import row_values
 
 

@@ -25,6 +25,7 @@ from zardine.contexts import sure_context
 from zardine.engine.freshness import is_far
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
+from zardine.engine.side_by_side import side_by_side
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import StoreError, UnsupportedError
 from zardine.limits import DOCUMENT, limit_of
@@ -34,7 +35,6 @@ from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, Readi
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.storing.cells import CellArray
-from zardine.vectors.storing.side_by_side import side_by_side
 
 _MOST = 64 * 2**20
 """Bytes of values that one change holds."""

@@ -34,6 +34,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from zardine.engine.freshness import is_far
+from zardine.engine.side_by_side import side_by_side
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import CorruptionError, StoreError
 from zardine.hierarchy.create import erase_node
@@ -76,7 +77,6 @@ from zardine.vectors.storing.node_writing import (
     write_values,
     write_values_of,
 )
-from zardine.vectors.storing.side_by_side import side_by_side
 from zardine.vectors.storing.store import PENDING, Level, VectorStore
 from zardine.vectors.storing.touched import carried_on
 
