@@ -108,7 +108,7 @@ def test_points(bucket: FarBucket) -> None:
     values = {"a": [1.0, 2]}
     bucket.make(lambda place: vectors.append_points(place, more, vertex_attributes=values), rounds=6, requests=20)
     inside = ((0, 0, 0), (9, 9, 9))
-    bucket.make(lambda place: vectors.delete(place, bbox=inside), rounds=8, requests=26)
+    bucket.make(lambda place: vectors.delete(place, bbox=inside), rounds=8, requests=27)
     points = np.concatenate([*lines_along(30), more])
     kept = points[(points > 9).any(axis=1)]
     assert sorted(vectors.read_points(bucket.place()).positions.tolist()) == sorted(kept.tolist())
@@ -120,7 +120,7 @@ def test_objects_that_are_there(bucket: FarBucket) -> None:
     other = np.arange(6.0)
     bucket.make(lambda place: vectors.set_attribute(place, "fa", other, object_ids=[4]), rounds=11, requests=32)
     assert vectors.read_polylines(bucket.place(), object_ids=[4]).attributes["fa"].tolist() == other.tolist()
-    bucket.make(lambda place: vectors.delete(place, object_ids=[4]), rounds=9, requests=40)
+    bucket.make(lambda place: vectors.delete(place, object_ids=[4]), rounds=9, requests=41)
     assert vectors.read_polylines(bucket.place()).object_ids.tolist() == [0, 1, 2, 3, *range(5, 30)]
     assert vectors.validate(bucket.place()).findings == ()
 

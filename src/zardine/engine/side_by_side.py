@@ -42,15 +42,22 @@ def begun(store: Store, calls: Sequence[Callable[[], Any]]) -> list[Callable[[],
     """
     if len(calls) < 2 or not is_far(store):
         return list(calls)
-    return side_by_side(store, [partial(made, call) for call in calls])
+    failed: list[Exception] = []
+
+    def make(call: Callable[[], Any]) -> Callable[[], Any]:
+        return call if failed else made(call, failed)  # the others, perhaps: after an error as a rule nobody wants them
+
+    return side_by_side(store, [partial(make, call) for call in calls])
 
 
-def made(call: Callable[[], R]) -> Callable[[], R]:
-    """Make a call now, and return what gives its result, or raises what it has raised."""
+def made(call: Callable[[], R], failed: list[Exception] | None = None) -> Callable[[], R]:
+    """Make a call now, and return what gives its result, or raises what it has raised, which ``failed`` gets, too."""
     try:
         found = call()
     except Exception as error:
         fault = error
+        if failed is not None:
+            failed.append(error)
 
         def fail() -> R:
             raise fault

@@ -129,7 +129,7 @@ def append_polylines(
     goes_on = np.ones(len(points), np.bool_)
     goes_on[starts_of(lengths)[:-1][lengths > 0]] = False
     later = np.flatnonzero(goes_on)
-    ask_for_cells(level, points, np.stack([later - 1, later], axis=1), only_across=True)
+    ask_for_cells(level, points, lambda: np.stack([later - 1, later], axis=1), only_across=True)
     if kind_of(level) == "line" and (lengths != 2).any():
         which = int(np.flatnonzero(lengths != 2)[0])
         raise DataError(f"{level.owner.name} holds straight lines; line {which} has {lengths[which]} vertices, not 2")

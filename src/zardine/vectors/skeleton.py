@@ -106,7 +106,7 @@ def append_skeleton(
     points = new_points(positions, level)
     above = checked_parents(parents, len(points))
     children = np.flatnonzero(above >= 0)
-    ask_for_cells(level, points, np.stack([children, above[children]], axis=1), only_across=True)
+    ask_for_cells(level, points, lambda: np.stack([children, above[children]], axis=1), only_across=True)
     known = ids_to_add_to(level)
     objects, row, of_objects = objects_for(object_ids, object_attributes, points, known)
     if (row[above[above >= 0]] != row[above >= 0]).any():

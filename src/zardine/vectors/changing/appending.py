@@ -190,7 +190,7 @@ def append_links(
     points = new_points(positions, level)
     if array.shape[1] != width or (len(array) and (array.min() < 0 or array.max() >= len(points))):
         raise DataError(f"links are {width} rows of the {len(points)} new vertices each")
-    ask_for_cells(level, points, array)
+    ask_for_cells(level, points, lambda: array)
     known = ids_to_add_to(level)
     objects, row, of_objects = objects_for(object_ids, object_attributes, points, known)
     gains = gains_of(groups, objects.ids, numbered=object_ids is None)

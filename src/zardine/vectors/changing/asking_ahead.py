@@ -10,7 +10,7 @@ shards that are to be changed are asked for (:func:`ask_for_chunks`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ def of_points(_: Any, vertex_attributes: Any, object_ids: Any, *__: Any) -> Aske
 
 def of_change(*_: Any, **__: Any) -> Asked:
     """What changing elements that are there is going to read in any case."""
-    return Asked([*_CELLS, "links/0", *_OBJECTS], [*_FOLDERS, "links/0"])
+    return Asked([*_CELLS, "links/0", *_OBJECTS], [*_FOLDERS, "links/0", "object_attributes"])
 
 
 def _arrays(vertex_attributes: Any) -> list[str]:
@@ -73,16 +73,17 @@ def _arrays(vertex_attributes: Any) -> list[str]:
 
 
 def ask_for_cells(
-    level: Level, points: npt.NDArray[Any], links: Ints | None = None, *, only_across: bool = False
+    level: Level, points: npt.NDArray[Any], given: Callable[[], Ints] | None = None, *, only_across: bool = False
 ) -> None:
     """Ask for what adding vertices at ``points`` to a level is going to read, as far as the arrays are known.
 
-    ``links``: rows of the points that are linked, ``(L, W)``; ``only_across``: those in different chunks.
+    ``given`` makes the rows of the points that are linked, ``(L, W)``; ``only_across``: those in different chunks.
     """
     store = level.owner.store
     if not isinstance(store, HeldValues) or not store.asks_ahead or not len(points):
         return
     with suppress(*_ANY):
+        links = None if given is None else given()
         keys, cell = distinct_chunks_of(points, level.document.chunk_shape)
         paths, values = list[str](), list[str]()
         families = {each: _paths_in(level, each) for each in ("vertex_attributes", "fragment_attributes")}
@@ -134,7 +135,8 @@ def ask_for_tables(level: Level) -> None:
         return
     with suppress(*_ANY):
         segments = _paths_in(level, "links/0")
-        paths = [path for each in ("vertex_attributes", "fragment_attributes") for path in _paths_in(level, each)]
+        families = ("vertex_attributes", "fragment_attributes", "object_attributes")
+        paths = [path for each in families for path in _paths_in(level, each)]
         paths += [*(segments if len(segments) <= _MOST else ()), "groups"]
         values = list[str]()
         if level.node("object_index") is not None:

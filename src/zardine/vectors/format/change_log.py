@@ -97,7 +97,7 @@ def decode_log(data: BytesLike, token: str) -> ChangeLog:
         tables = [
             [(str(path), int(count), int(rank)) for path, count, rank in head[name]] for name in ("cells", "rows")
         ]
-    except (ValueError, TypeError, KeyError, RecursionError) as fault:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as fault:
         raise CorruptionError(f"the head of the log of a change is damaged: {fault}") from None
     if found != token:
         raise OtherLogError(f"a log of the change {found!r}, where that of {token!r} is expected")

@@ -31,6 +31,10 @@ from zardine.vectors.storing.store import Level
 _TABLES: Final = ("object_index/manifests", "object_index/object_ids")
 _MOST: Final = 2**22
 """Bytes of a table's first chunk that are read unasked; a larger one is asked for again."""
+_LEVELS: Final = 8
+"""Levels below one that are looked at to tell whether that is older."""
+_TOGETHER: Final = 2**26
+"""Bytes of what is asked for ahead at most, all together: what is longer is left to who reads it."""
 _LISTED: Final = 1000
 """Values of a folder that are looked at by a listing: a page of it."""
 
@@ -90,6 +94,10 @@ class _Asked:
     lock: Lock = field(default_factory=Lock)
 
 
+def _forgotten() -> None:
+    """In the place of what has given its result."""
+
+
 class AheadStore(WrapperStore):
     """A store of which things have been asked for ahead; each is given once, to who asks for it first.
 
@@ -101,6 +109,8 @@ class AheadStore(WrapperStore):
         super().__init__(store)
         self._asked: dict[str, _Asked] = {}
         self._folders: Sequence[str] = ()
+        self._passed: dict[str, Version | None] = {}
+        """Versions of values in these folders that were passed on, as they were read first."""
 
     def ask(
         self,
@@ -121,11 +131,13 @@ class AheadStore(WrapperStore):
         self._ask(keys, (), values, may_be_older=False)
 
     def _ask(self, keys: Iterable[str], prefixes: Iterable[str], values: Iterable[str], *, may_be_older: bool) -> None:
-        store, most = self._store, limit_of(DOCUMENT)
+        store, keys, values = self._store, list(keys), list(values)
         threads = most_requests(store)
+        share = _TOGETHER // max(1, len(keys) + len(values))
+        most = min(limit_of(DOCUMENT), share)
         calls: dict[str, Callable[[str], Any]] = {}
         calls |= dict.fromkeys(keys, lambda key: store.read_up_to(key, most))
-        calls |= dict.fromkeys(values, lambda key: store.read_up_to(key, _MOST))
+        calls |= dict.fromkeys(values, lambda key: store.read_up_to(key, min(_MOST, share)))
         calls |= dict.fromkeys(prefixes, store.list_dir)
         for name, call in calls.items() if threads > 1 else reversed(calls.items()):
             if name not in self._asked:
@@ -133,13 +145,15 @@ class AheadStore(WrapperStore):
                 self._asked[name] = _Asked(get, may_be_older)
 
     def version_given(self, key: str) -> Version | None:
-        """The version of a value that was given out of what was asked for ahead; ``None`` for others."""
+        """The version of a value that was given, in one of the folders that were named; ``None`` for others."""
         asked = self._asked.get(key)
+        if key in self._passed:
+            return self._passed[key]
         return asked.found.version if asked is not None and asked.taken and isinstance(asked.found, Reading) else None
 
     def forget(self) -> None:
         """Give nothing more of what was asked for: it gets older."""
-        self._asked = {}
+        self._asked, self._passed = {}, {}
 
     def holds(self, *others: str) -> bool:
         """Whether all that was given out of what was asked for ahead is what is stored now. One round of requests.
@@ -166,10 +180,10 @@ class AheadStore(WrapperStore):
 
     def _is_same(self, name: str, found: Any) -> bool:
         store = self._store
-        if isinstance(found, tuple):
-            return bool(store.list_dir(name) == found)
         if found is None:
             return not store.exists(name)
+        if not isinstance(found, Reading):
+            return bool(store.list_dir(name) == found)
         if found.version is not None:
             return store.is_unchanged(name, found.version)
         reading = store.read(name)
@@ -177,9 +191,12 @@ class AheadStore(WrapperStore):
 
     def _hold_below(self, folder: str, below: dict[str, Reading | None]) -> bool:
         """Whether values below a folder are the same, by one listing of it, if that tells."""
-        listing = self._store.list_versions(folder)
-        listed = dict(islice(listing, _LISTED)) if listing is not None else {}
-        is_whole = listing is not None and len(listed) < _LISTED
+        listed: dict[str, Version | None] = {}
+        is_whole = False
+        with suppress(StoreError, UnsupportedError):  # who may not list may look at each
+            listing = self._store.list_versions(folder)
+            listed = dict(islice(listing, _LISTED)) if listing is not None else {}
+            is_whole = listing is not None and len(listed) < _LISTED
         for name, found in below.items():
             if found is not None and found.version is not None and name in listed:
                 if listed[name] != found.version:
@@ -192,23 +209,25 @@ class AheadStore(WrapperStore):
 
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
         if tuple(ranges) == (WHOLE,):
-            given, found = self._take_value(key)
+            given, found = self._take(key)
             if given and (found is None or found.parts):
-                return found
+                known: Reading | None = found
+                return known
         return super().read(key, ranges)
 
     def read_up_to(self, key: str, most: int) -> Reading | None:
-        given, found = self._take_value(key)
+        given, found = self._take(key)
         if not given or (found is not None and not found.parts and found.size <= most):
-            return self._store.read_up_to(key, most)
-        return found if found is None or found.size <= most else Reading((), found.version, found.size)
+            reading = self._store.read_up_to(key, most)
+            if reading is not None and any(key.startswith(each) for each in self._folders):
+                self._passed.setdefault(key, reading.version)
+            return reading
+        known: Reading | None = found
+        return known if known is None or known.size <= most else Reading((), known.version, known.size)
 
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         given, found = self._take(prefix)
         return found if given else super().list_dir(prefix)
-
-    def _take_value(self, key: str) -> tuple[bool, Reading | None]:
-        return self._take(key)
 
     def _take(self, name: str) -> tuple[bool, Any]:
         """Whether something was asked for, and nobody has had it; and what came of it. Raises what that raised."""
@@ -220,11 +239,14 @@ class AheadStore(WrapperStore):
                 return False, None
             asked.taken = True
             try:
-                asked.found = asked.get()
+                found = asked.get()
             except BaseException:
                 del self._asked[name]  # nothing was given
                 raise
-            return True, asked.found
+            is_known = isinstance(found, Reading) and found.version is not None
+            asked.found = Reading((), found.version, found.size) if is_known else found
+            asked.get = _forgotten
+            return True, found
 
 
 def reading_ahead(store: Store, path: str, number: int, expected: Expected) -> Store:
@@ -232,7 +254,7 @@ def reading_ahead(store: Store, path: str, number: int, expected: Expected) -> S
     if not is_far(store) or expected is NOTHING:
         return store
     ahead, level = AheadStore(store), child(path, str(number))
-    below = [child(path, str(each)) for each in range(number + 1)]
+    below = [child(path, str(each)) for each in (*range(min(number, _LEVELS)), number)]
     documents = [
         document_key(each) for each in (*reversed(below), path, *(child(level, name) for name in expected.documents))
     ]

@@ -179,7 +179,7 @@ def _ahead(
 def _usual_rows(level: Level, vertices: CellArray) -> float | None:
     """How many rows the cells have on average; ``None`` where it is not known which there are."""
     listed = vertices.listed()
-    return level.document.vertex_count / len(listed) if listed is not None and len(listed) else None
+    return min(level.document.vertex_count, 2**53) / len(listed) if listed is not None and len(listed) else None
 
 
 def _read_present(vertices: CellArray, keys: Ints, ahead: tuple[CellArray, Cells] | None = None) -> tuple[Ints, Cells]:
@@ -324,7 +324,8 @@ def row_shape_of(array: CellArray) -> tuple[int, ...]:
     if "row_shape" not in array.attributes:
         raise CorruptionError("row_shape is missing: the values cannot be told", array=array.array.path)
     shape = array.attributes["row_shape"] or ()
-    if not isinstance(shape, list | tuple) or not all(type(each) is int and 0 < each < 2**31 for each in shape):
+    good = isinstance(shape, list | tuple) and all(type(each) is int and 0 < each < 2**31 for each in shape)
+    if not good or prod(shape) >= 2**31:
         raise CorruptionError(f"row_shape {shape!r} is none that rows can have", array=array.array.path)
     return tuple(shape)
 

@@ -262,6 +262,8 @@ def _config_for(config: ArrayConfig, edits_files: bool) -> ArrayConfig:
 
 def _cells(array: Array, changed: Changed) -> Ints:
     """The places in the array of the cells that change."""
+    if changed.places.shape[1] != array.ndim:
+        raise CorruptionError("the log of a change has cells of another array", array=array.path)
     cells: Ints = changed.places - np.asarray(origin_of(array.metadata.attributes, array.ndim, array.path))
     _check(array, changed, array.ndim, cells)
     return cells

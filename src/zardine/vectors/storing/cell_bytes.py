@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TypeGuard
 
 import numpy as np
@@ -45,6 +45,8 @@ from zardine.vectors.storing.cell_files import form_of_cells, make_cells, new_ce
 
 _FRAME = struct.Struct("<II")
 
+_A_FEW = 4096
+"""Objects that are given at a time: small ones take more memory than they hold."""
 _PACKED_AT_ONCE = 32 * 2**20
 """Bytes of cells, about, whose objects are made together, and may be in memory."""
 
@@ -91,7 +93,9 @@ def portions_of_cells(
     packing = None if encoded or not len(values) else _Packing.of(array, cells, Pieces.of(values))
     if packing is not None:
         for some in packing.portions():
-            yield [(key(where), data) for where, data in packing.packed(some)]
+            packed = iter(packing.packed(some))
+            while few := [(key(where), data) for where, data in islice(packed, _A_FEW)]:
+                yield few
         return
     stored = values if encoded else encode_cells(array, map(bytes, values))
     for where, data in _objects_of(array, cells, stored)[0]:

@@ -75,9 +75,11 @@ def read_log(store: Store, path: str, found: Any) -> ChangeLog | None:
         raise CorruptionError(f"{LOG} is {token!r}, which no change is called", array=path)
     if isinstance(found, Mapping):
         try:
-            return decode_log(b64decode(found["base64"], validate=True), token)
+            held = b64decode(found["base64"], validate=True)
         except (KeyError, TypeError, ValueError, binascii.Error):
             raise CorruptionError(f"{LOG} has no bytes of a log", array=path) from None
+        try:
+            return decode_log(held, token)
         except DataError as error:
             raise error.at(array=path) from None
     data = store.get(_key(path, token))

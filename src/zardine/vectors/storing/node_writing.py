@@ -65,6 +65,8 @@ _WAITING = 4096
 """Documents, at most, and cells that they may list: what they are made of is in memory until they are stored."""
 _LISTED = 2**20
 
+_OF_A_CALL: Final = 1024
+"""Bytes that an object takes in memory beside what it holds, about, until it is stored."""
 _TOGETHER: Final = 32 * 2**20
 """Bytes of objects, about, that go together to a store that is far away: no more are made, and no more nodes planned,
 before these are there."""
@@ -180,7 +182,7 @@ def _calls_of(
         return
     places = node.chunks - np.asarray(origin_of(metadata.attributes, len(metadata.shape)))
     for some in portions_of_cells(_new_array(store, path, metadata), places, node.cells, encoded=node.encoded):
-        yield [partial(store.set, key, data) for key, data in some], sum(len(data) for _, data in some)
+        yield [partial(store.set, key, data) for key, data in some], sum(len(data) + _OF_A_CALL for _, data in some)
 
 
 def _write_together(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
