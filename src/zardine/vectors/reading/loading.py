@@ -19,7 +19,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
 from zardine.engine.side_by_side import begun
-from zardine.errors import CorruptionError, DataError, SelectionError, UnsupportedError, ZardineError
+from zardine.errors import CorruptionError, DataError, SelectionError, StoreError, UnsupportedError, ZardineError
 from zardine.vectors.content.columns import Column, native
 from zardine.vectors.content.content import Content, Fragments
 from zardine.vectors.format.fragment_index import FragmentIndex, decode_index, decode_ranges
@@ -171,6 +171,8 @@ def _ahead(
     for name, result in zip(names, begun(store, [partial(read, name) for name in names]), strict=True):
         try:
             together[name] = result()
+        except StoreError:
+            raise  # asked again it would take as long
         except ZardineError:
             continue  # who wants it reads it by itself, in its turn, and says what is wrong
     return {name: each for name, each in together.items() if each is not None}
