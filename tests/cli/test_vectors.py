@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vectors.stores_of_all_kinds import WRITERS
 from zardine import vectors
 
 
@@ -26,6 +27,18 @@ def test_info(run: Any, store: str) -> None:
     assert "attributes of vertices: intensity" in shown
     facts = json.loads(run("vectors", "info", store, "--json").stdout)
     assert facts["levels"][0]["compressors"] == ["zstd", "crc32c"]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_what_is_stored_of_every_geometry(tmp_path: Path, kind: str) -> None:
+    store = str(tmp_path / "all.zv")
+    WRITERS[kind](store, chunk_shape=20)
+    stored = vectors.describe_store(store, sizes=True)["levels"][0]["stored"]
+    if kind != "points":
+        assert {"groups", "group_attributes/label", "object_index/manifests", "object_attributes/name"} <= set(stored)
+    for name, each in stored.items():
+        files = [file for file in Path(store, "0", name, "c").rglob("*") if file.is_file()]
+        assert each == {"objects": len(files), "nbytes": sum(file.stat().st_size for file in files)}
 
 
 def test_info_of_what_is_stored(run: Any, store: str) -> None:

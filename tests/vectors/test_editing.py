@@ -12,7 +12,7 @@ import zardine
 from effort import SOAK
 from vectors.geometry_samples import Killed, MortalStore, copy_of, links, rows, values
 from zardine import vectors
-from zardine.errors import DataError, NodeExistsError, SelectionError
+from zardine.errors import CorruptionError, DataError, NodeExistsError, SelectionError
 from zardine.storage import MemoryStore
 from zardine.vectors.content.plan import Node
 from zardine.vectors.format.documents import LEVEL
@@ -375,3 +375,30 @@ def test_a_vertex_is_moved_to_one_place(object_ids: list[int] | None) -> None:
     with pytest.raises(SelectionError, match="row 1 is named more than once"):
         vectors.move_vertices(store, [1, 0, 1], np.zeros((3, 3)), object_ids=object_ids)
     np.testing.assert_array_equal(vectors.read_points(store).positions, np.eye(3))
+
+
+def with_objects_of(names: Any) -> MemoryStore:
+    """Three objects, whose names are in a table of that data type."""
+    store = MemoryStore()
+    points = np.arange(18.0).reshape(6, 3)
+    vectors.write_points(
+        store, points, object_ids=[0, 0, 1, 1, 2, 2], object_attributes={"name": ["a", "b", "c"]}, chunk_shape=10
+    )
+    path = "0/object_attributes/name"
+    attributes = dict(zardine.open(store, path=path).attrs)
+    zardine.create_array(store, name=path, data=names, overwrite=True, attributes=attributes)
+    return store
+
+
+def test_values_that_a_table_of_objects_cannot_hold_are_told() -> None:
+    store = with_objects_of(np.array(["a", "b", "c"], "U2"))
+    vectors.set_attribute(store, "name", ["bb"], kind="object", object_ids=[1])
+    with pytest.raises(DataError, match=r"table of 'name' cannot hold these values .*shorter text.*without ids"):
+        vectors.set_attribute(store, "name", ["longer"], kind="object", object_ids=[1])
+    assert vectors.read_objects(store).attributes["name"].tolist() == ["a", "bb", "c"]
+
+
+def test_values_of_a_table_with_other_rows_are_damage() -> None:
+    store = with_objects_of(np.array(["a", "b", "c", "d"], "U2"))
+    with pytest.raises(CorruptionError, match="attribute values for 3 rows"):
+        vectors.set_attribute(store, "name", ["x"], kind="object", object_ids=[1])

@@ -18,6 +18,7 @@ from zardine.errors import CorruptionError, NodeExistsError, NodeNotFoundError, 
 from zardine.storage import CountingStore, MemoryStore, Store
 from zardine.stores.base import ReadCost
 from zardine.vectors.storing import cell_bytes, logs, node_writing
+from zardine.vectors.storing.claims import OvertakenError
 from zardine.vectors.storing.held_values import HeldValues
 
 PLACE: dict[str, Any] = {"chunk_shape": 10, "shard_shape": 2, "bounds": ((0, 0, 0), (59, 19, 9))}
@@ -348,3 +349,73 @@ def test_a_log_in_a_document_that_is_damaged() -> None:
     append_lines(store, 1, 31)  # where locks keep others out, too
     assert len(vectors.read_polylines(store)) == 11
     assert vectors.validate(store).findings == ()
+
+
+class ReadMeanwhile(FarUnlocked):
+    """A store far away, in which others come between two reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turn = threading.Lock()
+
+    def read_up_to(self, key: str, most: int) -> Any:
+        other = None
+        with self._turn:
+            self.waits -= 1
+            if self.waits < 0:
+                other, self.other = self.other, None
+        if other is not None:
+            other()
+        return super().read_up_to(key, most)
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        return MemoryStore.set(self, key, value, condition=condition)
+
+
+def test_values_of_objects_are_given_beside_one_who_adds_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables may be longer than when the change began: then somebody else has changed the level, and nothing else."""
+    at_once(monkeypatch)
+
+    def add(store: Store, number: int) -> None:
+        vectors.append_polylines(store, lines_along(1, number), object_attributes={"w": [float(number)]})
+
+    waits, met, told = 0, True, 0
+    while met:
+        store = ReadMeanwhile()
+        vectors.write_polylines(store, lines_along(8), object_attributes={"w": np.arange(8.0)}, **PLACE)
+        add(store, 8)
+        store.waits, store.other = waits, lambda: add(store, 9)  # noqa: B023
+        given = 70.0
+        try:
+            vectors.set_attribute(store, "w", [given], kind="object", object_ids=[3])
+        except OvertakenError:
+            told, given = told + 1, 3.0
+        met = store.other is None
+        store.other = None
+        wanted = [0.0, 1.0, 2.0, given, *np.arange(4.0, 10.0 if met else 9.0).tolist()]
+        assert vectors.read_objects(store).attributes["w"].tolist() == wanted
+        assert vectors.validate(store).findings == ()
+        waits += 1
+    assert told > 2
+
+
+def test_vertices_are_moved_beside_one_who_removes_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read of two states may fit nowhere: that is told as what it is."""
+    at_once(monkeypatch)
+    points = np.arange(60.0).reshape(20, 3) / 10
+    waits, met, told = 0, True, 0
+    while met:
+        store = ReadMeanwhile()
+        vectors.write_points(store, points, object_ids=np.arange(20) // 10, **PLACE)
+        vectors.append_points(store, points[:1], object_ids=[1])
+        store.waits, store.other = waits, lambda: vectors.delete(store, object_ids=[0])  # noqa: B023
+        try:
+            vectors.move_vertices(store, positions=points[:11] + 1, object_ids=[1])
+        except OvertakenError:
+            told += 1
+        met = store.other is None
+        store.other = None
+        assert len(vectors.read_points(store)) == (11 if met else 21)
+        assert vectors.validate(store).findings == ()
+        waits += 1
+    assert told > 2

@@ -33,6 +33,7 @@ from zardine.vectors.storing.consolidation import forget_consolidated
 from zardine.vectors.storing.held_values import HeldValues, held_values
 from zardine.vectors.storing.logs import erase_dead_logs
 from zardine.vectors.storing.store import NEXT, VectorStore
+from zardine.vectors.storing.store_states import NOT_ON_PURPOSE
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -197,7 +198,7 @@ def _locked(
                 if isinstance(store, HeldValues) and store.has_agreed:
                     raise StoreError(f"{error}, and look what is there: parts of the change were stored") from error
                 raise
-            except (DataError, SelectionError, ArrayChangedError, MetadataError) as error:
+            except (DataError, SelectionError, ArrayChangedError, MetadataError, *NOT_ON_PURPOSE) as error:
                 if (claim is None or not claim.is_held) and _is_overtaken(store, level, reading):
                     what = f"somebody else has changed {describe(store, level)} meanwhile: try again"
                     raise OvertakenError(what) from error

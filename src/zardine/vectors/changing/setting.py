@@ -19,7 +19,8 @@ from zardine.vectors.content.columns import Column, column_of, join_columns
 from zardine.vectors.content.content import Content
 from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.reading.loading import load_cells
-from zardine.vectors.reading.loading_objects import known_ids, load_manifests, manifests_of, with_objects
+from zardine.vectors.reading.loading_objects import known_ids, load_manifests, load_tables, manifests_of, with_objects
+from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.store import Level
 
 
@@ -48,7 +49,13 @@ def set_of_objects(level: Level, name: str, values: Any, kind: str, object_ids: 
         raise SelectionError(reason)
     if kind == "object":
         patch = Patch(level, load_cells(level, np.zeros((0, level.rank), np.int64)), 0)
-        put_table(patch, f"object_attributes/{name}", known.count, rows, column_of(name, values, len(ids), "objects"))
+        path, given = f"object_attributes/{name}", column_of(name, values, len(ids), "objects")
+        try:
+            put_table(patch, path, known.count, rows, given)
+        except UnfitError as error:
+            load_tables(level, "object_attributes", known.count, [name])  # says what is damaged
+            reason = f"the table of {name!r} cannot hold these values ({error}): give those of all objects, without ids"
+            raise DataError(reason, array=child(level.path, path)) from None
     else:
         try:
             patch = _of_vertices(level, name, values, ids, rows)
