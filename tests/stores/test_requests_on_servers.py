@@ -488,3 +488,24 @@ def test_a_web_server_that_is_asked_by_two_clients(web):
     with pytest.warns(UserWarning, match="byte ranges"):
         assert array[0, 0] == 1
     assert store.counts.requests == len(web.log()) == 3
+
+
+@pytest.mark.parametrize("new", [b"B" * 300, b"B" * 3000, None], ids=["shorter", "longer", "removed"])
+def test_a_value_that_changes_while_its_answer_breaks_off_is_read_anew(new):
+    bucket = servers.new_bucket()
+    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
+    direct = object_store_of_url("s3", f"{bucket}/k", servers.s3_options())
+    direct.set("v", b"A" * 1000)
+    store = object_store_of_url("s3", f"{bucket}/k", servers.s3_options(proxy.url))
+    asked = []
+
+    def fault(method, path, headers):
+        asked.append(method)
+        if asked.count("GET") == 2:
+            direct.erase("v") if new is None else direct.set("v", new)
+        return "truncate" if asked.count("GET") == 1 else None
+
+    proxy.always = fault
+    found = store.get("v")
+    assert (None if found is None else bytes(found)) == new
+    proxy.close()

@@ -309,3 +309,18 @@ def test_what_is_long_is_left_to_who_reads_it(monkeypatch: pytest.MonkeyPatch) -
     assert found is not None
     assert bytes(found.parts[0]) == b"long enough"
     assert ahead.holds()
+
+
+def test_a_store_held_open_sees_what_other_programs_add() -> None:
+    """Without a change of the level's document, as zarr-vectors does."""
+    store, more = MemoryStore(), MemoryStore()
+    write("lines", store)
+    vectors.write_polylines(
+        more, LINES, object_attributes={"n": range(80), "m": range(80)}, vertex_attributes={"a": range(480)}, **HOW
+    )
+    held = vectors.open(Far(store))
+    assert sorted(held.read().object_attributes) == ["n"]
+    for key in more.list_prefix("0/object_attributes/m/"):
+        store.set(key, bytes(more.get(key) or b""))
+    assert sorted(held.read().object_attributes) == ["m", "n"]
+    assert sorted(vectors.read_polylines(Far(store)).object_attributes) == ["m", "n"]

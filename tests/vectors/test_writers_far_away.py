@@ -14,7 +14,14 @@ import pytest
 from vectors.geometry_samples import Killed, MortalStore, Unlocked, copy_of
 from vectors.stores_of_all_kinds import at_once
 from zardine import vectors
-from zardine.errors import CorruptionError, NodeExistsError, NodeNotFoundError, StoreError, UnfinishedError
+from zardine.errors import (
+    ConditionFailedError,
+    CorruptionError,
+    NodeExistsError,
+    NodeNotFoundError,
+    StoreError,
+    UnfinishedError,
+)
 from zardine.storage import CountingStore, MemoryStore, Store
 from zardine.stores.base import ReadCost
 from zardine.vectors.storing import cell_bytes, logs, node_writing
@@ -419,3 +426,39 @@ def test_vertices_are_moved_beside_one_who_removes_some(monkeypatch: pytest.Monk
         assert vectors.validate(store).findings == ()
         waits += 1
     assert told > 2
+
+
+class Lossy(FarUnlocked):
+    """A store that keeps the answer to the write by which a change is agreed on, once, while others go on."""
+
+    others: Callable[[], None] | None = None
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        version = super().set(key, value, condition=condition)
+        others = self.others
+        if key == "0/zarr.json" and b"zardine_log" in bytes(value) and others is not None:
+            self.others = None
+            others()
+            raise ConditionFailedError("the answer was lost, and somebody else has written since")
+        return version
+
+
+@pytest.mark.parametrize("most", [0, 2**20], ids=["log", "document"])
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_change_whose_answer_is_lost_is_made_once(most: int, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once(monkeypatch)
+    monkeypatch.setattr(logs, "_MOST_BESIDE", most)
+    store = Lossy()
+    write_lines(store)
+
+    def others() -> None:
+        for number in range(times):
+            append_lines(store, 1, 20 + number)
+
+    store.others = others
+    append_lines(store, 2, 40)
+    assert store.others is None
+    found = sorted(map(str, (line.tolist() for line in vectors.read_polylines(store).lines)))
+    wanted = [*lines_along(8), *lines_along(times, 20), *lines_along(2, 40)]
+    assert found == sorted(str(line.tolist()) for line in wanted)
+    assert vectors.validate(store).findings == ()

@@ -15,7 +15,7 @@ from zardine.stores.attempts import REQUESTS, attempts
 from zardine.stores.base import FAR, MOST_REQUESTS
 from zardine.stores.extras import need
 from zardine.stores.object.buckets import BucketOptions
-from zardine.stores.object.errors import GivenUp, is_passing, is_refusal, repetitions
+from zardine.stores.object.errors import GivenUp, is_out_of_range, is_passing, is_refusal, repetitions, status_of
 from zardine.stores.object.kinds import bucket_of, origin_of
 from zardine.stores.object.runtime import RUNTIME
 from zardine.stores.object_meter import RequestMeter
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+
+class _ReplacedError(Exception):
+    """A value was replaced, or removed, while it was read: the next try finds what is there."""
+
+    passing = True
+
 
 _ONE_PUT: Final = 64 * 2**20
 """Bytes up to which a value is one request; longer ones go up in parts of :data:`_PART`, unless on a condition."""
@@ -133,8 +140,16 @@ class ObjectClient:
         return self._again(call, nbytes=expected, length=lambda found: len(found[1] or b""))
 
     def _body(self, answer: Any) -> BytesLike:
-        """The bytes of an answer."""
-        return answer.bytes()  # type: ignore[no-any-return]
+        """The bytes of an answer.
+
+        Where it breaks off obstore asks for the rest, which another value that is there by then may not have.
+        """
+        try:
+            return answer.bytes()  # type: ignore[no-any-return]
+        except Exception as error:
+            if isinstance(error, FileNotFoundError) or status_of(error) == 404 or is_out_of_range(error):
+                raise _ReplacedError(str(error)) from error
+            raise
 
     def head(self, key: str) -> Any:
         """What the service tells of a value."""

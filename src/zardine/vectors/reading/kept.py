@@ -6,13 +6,15 @@ of the level and those of arrays, are the ones that are stored: if so, the answe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from zardine.buffers import BytesLike
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.freshness import leave_to_owner
-from zardine.engine.workers import for_each, most_requests
+from zardine.engine.side_by_side import side_by_side
 from zardine.frozen import with_fields
 from zardine.hierarchy.find import Seen, document_key
 from zardine.hierarchy.place import find_place
@@ -82,8 +84,9 @@ class KeptLevel(Level):
             found = Level.node(self, relative, seen)
             if self.versions is not None:
                 version = version if looks else seen.version
-                if version is not None or looks:  # what is new changes the document of the level, too
-                    self.versions.setdefault(key, version)
+                self.versions.setdefault(
+                    key, version
+                )  # other programs may add it without a change of the level's document
             kept = found if self.to_change else self._with_numbers(found)
             if self.versions is not None:
                 self.sizes[relative] = _size_of(seen.document, found, kept)
@@ -147,16 +150,17 @@ class KeptLevel(Level):
                 for key, version in known
             )
             return self.is_unchanged() and all(looks)
-        same = [False] * (len(known) + 1)
+        looks_far: list[Callable[[], bool]] = [self.is_unchanged]
+        looks_far += [partial(self._has_version, key, version) for key, version in known]
+        looks_far += [partial(self._has_names, relative, names) for relative, names in list(self.listed.items())]
+        return all(side_by_side(store, looks_far))
 
-        def look(which: int) -> None:
-            if which == len(known):
-                same[which] = self.is_unchanged()
-            else:
-                same[which] = store.version(known[which][0]) == known[which][1]
+    def _has_version(self, key: str, version: Version | None) -> bool:
+        return self.owner.store.version(key) == version
 
-        for_each(look, range(len(same)), len(same), most_requests(store))
-        return all(same)
+    def _has_names(self, relative: str, names: list[str]) -> bool:
+        """Whether what is below a node is what was listed: other programs may add to it."""
+        return Level.names(self, relative) == names
 
     @property
     def nbytes(self) -> int:

@@ -201,4 +201,4 @@ def has_cells(relative: str, node: ArrayMetadata) -> bool:
     """Tell whether an array below a level is one with a cell for each chunk, and not one of somebody's own."""
     family = relative.split("/")[0]
     ours = family in _FAMILIES or "zv_array" in node.attributes or NONEMPTY in node.attributes
-    return ours and family not in _NO_CELLS and node.data_type.name in ("bytes", "variable_length_bytes")
+    return ours and family not in NO_CELLS and node.data_type.name in ("bytes", "variable_length_bytes")

@@ -29,6 +29,13 @@ LOG = "zardine_log"
 REVISION = "zardine_revision"
 """Attribute of a level's group: how often cells were changed; with it a level can be told from the one before."""
 
+RECENT = "zardine_recent"
+"""Attribute of a level's group, where locks do not keep others out: the tokens of the changes that were agreed on last.
+Who does not get the answer to the write that agrees, and then finds that of another, sees there whether it was done."""
+
+_RECENT: Final = 16
+"""How many of them."""
+
 _ALONE = "0" * 16
 """What makes a token of a writer who is the only one."""
 
@@ -63,6 +70,21 @@ def token_in(attributes: Mapping[str, Any]) -> Any:
     """The token of the log that the attributes of a level name, or have in them; ``None`` for none."""
     found = attributes.get(LOG)
     return found.get("token") if isinstance(found, Mapping) else found
+
+
+def recent_with(attributes: Mapping[str, Any], token: str) -> list[str]:
+    """What :data:`RECENT` is to say when the change of this token is agreed on."""
+    return [*_recent_in(attributes)[1 - _RECENT :], token]
+
+
+def is_recent(attributes: Mapping[str, Any], token: str) -> bool:
+    """Whether the change of this token is among those that were agreed on last."""
+    return token in _recent_in(attributes)
+
+
+def _recent_in(attributes: Mapping[str, Any]) -> list[str]:
+    found = attributes.get(RECENT)
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list | tuple) else []
 
 
 def read_log(store: Store, path: str, found: Any) -> ChangeLog | None:

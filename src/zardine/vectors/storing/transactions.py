@@ -57,11 +57,14 @@ from zardine.vectors.storing.held_values import HeldValues
 from zardine.vectors.storing.kept_attributes import with_kept
 from zardine.vectors.storing.logs import (
     LOG,
+    RECENT,
     REVISION,
     erase_dead_logs,
     erase_log,
+    is_recent,
     log_in_document,
     read_log,
+    recent_with,
     revision_of,
     token_in,
     write_log,
@@ -214,6 +217,7 @@ def replace_below(
     )
     ahead: Ahead | None = None
     named: Any = None
+    is_met = False
     try:
         if announced:
             seen = _change(store, path, expected, {**expected, PENDING: announced}, seen)
@@ -227,8 +231,16 @@ def replace_below(
             before()
         agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
         agreed = {**agreed, **({} if log is None else {LOG: named})}
+        if log is not None and can_look_ahead(store):
+            agreed |= {RECENT: recent_with(expected, log.token)}
         note = None if ahead is None else ahead.agreeing()
-        seen = _change(store, path, expected, agreed, seen)
+        try:
+            seen = _change(store, path, expected, agreed, seen)
+        except OvertakenError:
+            if log is None or not _was_agreed(store, path, log.token):
+                raise
+            seen = ahead = note = None  # others have gone on since
+            is_met = True
         if note is not None:
             note()
         if isinstance(store, HeldValues):
@@ -237,7 +249,10 @@ def replace_below(
         with suppress(Exception):
             _undo(store, path, found, announced, log)
         raise
-    if not callable(attributes):
+    if is_met:
+        with suppress(LostClaimError):
+            carry_out(store, path)
+    elif not callable(attributes):
         with suppress(LostClaimError):  # it is agreed on, and who took the claim over carries it out
             _carry_out(store, path, pending, log, known or {}, seen, ahead, free)
 
@@ -445,6 +460,13 @@ def _change(
 
     update_node(store, path, GroupMetadata(), change)
     return None
+
+
+def _was_agreed(store: Store, path: str, token: str) -> bool:
+    """Whether a change was agreed on though another has come since: the answer to the write was lost."""
+    _forget_held(store)
+    group = find_node(store, path, 3)
+    return group is not None and is_recent(group.attributes, token)
 
 
 def _undo(
