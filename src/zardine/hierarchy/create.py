@@ -127,10 +127,9 @@ def _since(store: Store, path: str, name: str, version: Version | None, when: tu
     What was erased at this place since the first was another node then, whose document went just before.
     """
     now = moment()
-    if now[1] > when[1] and version is not None and when_erased(store, path) > when[1]:
-        if store.version(join_path(path, name)) == version:
-            return when[0], now[1]
-    return when
+    if now[1] == when[1] or version is None or when_erased(store, path) <= when[1]:
+        return when
+    return (when[0], now[1]) if store.version(join_path(path, name)) == version else when
 
 
 def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:
