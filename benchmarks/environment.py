@@ -80,8 +80,10 @@ def _build_gateway(folder: Path) -> str:
         # within the module its go.sum counts, which is a part of what was summed just now
         _go(settings, until, found["Dir"], "list", "-deps", f"./cmd/{GATEWAY}")
         _go(settings, time.monotonic() + _BUILDING, found["Dir"], "build", "-o", str(place), f"./cmd/{GATEWAY}")
-    except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-        return str(getattr(error, "stderr", None) or error).strip()[-300:]
+    except subprocess.CalledProcessError as error:
+        return (error.stderr or error.stdout).strip()[-300:] or str(error)
+    except (OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
+        return str(error)
     (folder / ".gateway").write_text(GATEWAY_SUM)
     return ""
 
