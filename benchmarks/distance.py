@@ -15,6 +15,7 @@ from collections.abc import Callable
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 _EXPECT = re.compile(rb"\r\nexpect: *100-continue", re.IGNORECASE)
+_MALFORMED = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _REFUSAL = b"HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -78,44 +79,59 @@ class _Near(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.came += data
+        try:
+            is_first = True
+            while not self.transport.is_closing() and (request := self._next()) is not None:
+                is_first = self._wait(request, may_refuse=is_first)
+        except ValueError:
+            self.came.clear()
+            self.transport.write(_MALFORMED)
+            self.transport.close()
+
+    def _next(self) -> bytes | None:
+        """Take the next request, if all of it has come. ``ValueError``: it is none."""
         if self.wanted is None:
             end = self.came.find(b"\r\n\r\n") + 4
             if end < 4:
-                return
+                return None
             if expected := _EXPECT.search(self.came, 0, end):
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 del self.came[slice(*expected.span())]
                 end -= len(expected[0])
             if _CHUNKED.search(self.came, 0, end):
-                self._join_chunks(end)
-                return
+                return self._join_chunks(end)
             length = _LENGTH.search(self.came, 0, end)
             self.wanted = end + (int(length[1]) if length else 0)
-        if len(self.came) >= self.wanted:
-            request = bytes(self.came[: self.wanted])
-            del self.came[: self.wanted]
-            self.wanted = None
-            self._wait(request)
+        if len(self.came) < self.wanted:
+            return None
+        request = bytes(self.came[: self.wanted])
+        del self.came[: self.wanted]
+        self.wanted = None
+        return request
 
-    def _join_chunks(self, end: int) -> None:
-        """Send a body in chunks on as one with a length: versitygw takes the last chunk for the next request."""
+    def _join_chunks(self, end: int) -> bytes | None:
+        """Make of a body in chunks one with a length: versitygw takes the last chunk for the next request."""
         begin, chunks = end, []
         while (line := self.came.find(b"\r\n", begin)) >= 0:
             size = int(self.came[begin:line].split(b";")[0], 16)
+            if size < 0:
+                raise ValueError(f"a chunk of {size} bytes")
             chunks.append(slice(line + 2, line + 2 + size))
             begin = line + 2 + size + 2
             if size == 0 and begin <= len(self.came):
                 body = b"".join(self.came[each] for each in chunks)
                 head = _CHUNKED.sub(b"\r\ncontent-length: %d" % len(body), self.came[:end])
                 del self.came[:begin]
-                self._wait(bytes(head) + body)
-                return
+                return bytes(head) + body
+        return None
 
-    def _wait(self, request: bytes) -> None:
+    def _wait(self, request: bytes, *, may_refuse: bool) -> bool:
+        """Have a request go on in time; gives whether it is refused, as none may be that came with one that is not."""
         method, path, _ = request[: request.index(b"\r\n")].decode("latin-1").split(" ", 2)
         self.distance.requests.append(f"{method} {path}")
-        refused = self.distance.refuses()
+        refused = may_refuse and self.distance.refuses()
         self.distance.loop.call_later(self.distance.latency, self._go, None if refused else request)
+        return refused
 
     def _go(self, request: bytes | None) -> None:
         if request is None:
@@ -141,7 +157,7 @@ class _Far(asyncio.Protocol):
         self.near = near
         self.transport: asyncio.Transport | None = None
         self.waiting = b""
-        """A request, until there is a connection."""
+        """Requests, until there is a connection."""
         self.head: bytes | None = None
         """What has come of the head of an answer, until all of it has."""
         self.connecting: asyncio.Task[None] | None = None
@@ -160,7 +176,7 @@ class _Far(asyncio.Protocol):
 
     def ask(self, request: bytes) -> None:
         if self.transport is None:
-            self.waiting = request
+            self.waiting += request
         else:
             self.head = b""
             self.transport.write(request)

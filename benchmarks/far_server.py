@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -50,13 +51,26 @@ class Moto:
         """Leave it to the end of the process."""
 
 
+def parent_folder() -> str:
+    """Where folders of servers are made: in memory, where there is such a folder."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
+
+
 class Versitygw:
     """A process of versitygw over a new folder, in memory where there is one; buckets are folders in it."""
 
     about = f"versitygw {environment.GATEWAY_VERSION}, in Go, with its objects in memory"
 
     def __init__(self, program: Path) -> None:
-        self.folder = tempfile.mkdtemp(prefix="zardine-far-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+        self.folder = tempfile.mkdtemp(prefix="zardine-far-", dir=parent_folder())
+        self.process: subprocess.Popen[bytes] | None = None
+        try:
+            self._begin(program)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, program: Path) -> None:
         root = Path(self.folder) / "buckets"
         root.mkdir()
         with socket.socket() as probe:
@@ -69,7 +83,14 @@ class Versitygw:
         command += ["posix", "--io-buffer-size", str(2**16), *self._attributes(root), str(root)]
         self.root = root
         with open(Path(self.folder) / "output", "w") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=output)
+            self.process = subprocess.Popen(
+                # in a session of its own, so that a signal to all of the benchmark leaves it to clear up
+                [sys.executable, __file__, self.folder, *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
         for _ in range(400):
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
@@ -79,7 +100,6 @@ class Versitygw:
                     break
                 time.sleep(0.02)
         said = (Path(self.folder) / "output").read_text()[-1000:]
-        self.close()
         raise RuntimeError(f"versitygw does not listen: {said}")
 
     def _attributes(self, root: Path) -> list[str]:
@@ -106,8 +126,9 @@ class Versitygw:
         return name
 
     def close(self) -> None:
-        self.process.kill()  # asked to end it waits ten seconds for connections that are open; nothing is kept of it
-        self.process.wait()
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+            self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -123,3 +144,28 @@ def start(name: str | None = None) -> Any:
     if program is None:
         raise SystemExit("versitygw is not here: 'make bench' builds it, with go")
     return Versitygw(program)
+
+
+def keep(folder: str, command: list[str]) -> int:
+    """Run a server until it ends, or our input does, as it does with whoever has started this, however that ended.
+
+    Then the ``folder`` goes, too.
+    """
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+
+    def end() -> None:
+        os.read(0, 1)
+        server.kill()  # asked to end it waits ten seconds for connections that are open; nothing is kept of it
+        server.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
+
+    ending = threading.Thread(target=end, daemon=True)
+    ending.start()
+    code = server.wait()
+    ending.join(0.5 if code >= 0 else 10)
+    return code
+
+
+if __name__ == "__main__":
+    os._exit(keep(sys.argv[1], sys.argv[2:]) & 0xFF)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +20,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import distance
+import environment
+import far_server
 
 LARGE = bytes(range(256)) * 40_000
 """10 MB."""
@@ -165,6 +169,99 @@ def test_a_server_that_is_not_there_ends_the_connection() -> None:
     proxy.close()
 
 
+def test_requests_that_come_together_are_all_answered(proxy) -> None:
+    with socket.create_connection(("127.0.0.1", proxy.port), 10) as connection:
+        asked = b"".join(b"PUT /%d HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n<%d" % (n, n) for n in range(5))
+        connection.sendall(asked)
+        answers = b""
+        while answers.count(b"<") < 5:
+            more = connection.recv(10_000)
+            assert more
+            answers += more
+    assert [answers[at + 1 : at + 2] for at in range(len(answers)) if answers[at : at + 1] == b"<"] == [
+        b"%d" % n for n in range(5)
+    ]
+    assert proxy.requests == [f"PUT /{n}" for n in range(5)]
+
+
+def test_of_requests_that_come_together_none_is_refused_before_another_is_answered(proxy) -> None:
+    refusals = iter([True, False, True])
+    proxy.refuses = lambda: next(refusals)
+    with socket.create_connection(("127.0.0.1", proxy.port), 10) as connection:
+        connection.sendall(b"GET /a HTTP/1.1\r\n\r\n" * 3)
+        answers = b""
+        while answers.count(b"HTTP/1.1") < 3:
+            more = connection.recv(10_000)
+            assert more
+            answers += more
+    assert [line[9:12] for line in answers.split(b"\r\n") if line.startswith(b"HTTP/1.1")] == [b"503", b"200", b"200"]
+
+
+CHUNKED = b"PUT /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("head", [b"GET", b"GET /a", CHUNKED + b"x\r\n", CHUNKED + b"-9\r\n"])
+def test_what_is_no_request_is_answered_so(proxy, head: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_connection(("127.0.0.1", proxy.port), 10) as connection:
+        connection.sendall(head + b"\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400 ")
+        assert connection.recv(1000) == b""
+    assert "Traceback" not in capfd.readouterr().err
+
+
+LISTENING = """#!{python}
+import socket, sys
+host, port = sys.argv[sys.argv.index("--port") + 1].split(":")
+with socket.create_server((host, int(port))) as server:
+    while True:
+        server.accept()
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, None])
+def test_the_server_ends_with_who_started_it_and_leaves_nothing(end: signal.Signals | None, tmp_path: Path) -> None:
+    program = tmp_path / "server"
+    program.write_text(LISTENING.format(python=sys.executable))
+    program.chmod(0o755)
+    code = (
+        "import far_server, pathlib, sys; server = far_server.Versitygw(pathlib.Path(sys.argv[1]));"
+        "print(server.folder, server.url.rpartition(':')[2], flush=True); sys.stdin.read(); server.close()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(program)],
+        cwd=Path(distance.__file__).parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as started:
+        assert started.stdout is not None
+        folder, port = started.stdout.readline().split()
+        socket.create_connection(("127.0.0.1", int(port)), 10).close()
+        assert Path(folder).is_dir()
+        if end is None:
+            started.communicate(timeout=60)
+            assert started.returncode == 0
+        else:
+            started.send_signal(end)
+    until = time.monotonic() + 20
+    while Path(folder).exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not Path(folder).exists()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(port)), 10)
+
+
+def test_a_server_that_does_not_start_leaves_nothing(tmp_path: Path) -> None:
+    program = tmp_path / "server"
+    program.write_text(f"#!{sys.executable}\nraise SystemExit('it does not')")
+    for mode, said in ((0o755, "it does not"), (0o644, "Permission")):
+        program.chmod(mode)
+        before = set(Path(far_server.parent_folder()).glob("zardine-far-*"))
+        with pytest.raises(RuntimeError, match=said):
+            far_server.Versitygw(program)
+        assert set(Path(far_server.parent_folder()).glob("zardine-far-*")) <= before
+
+
 def test_closing_ends_what_is_open(proxy) -> None:
     longer = distance.Distance(proxy.port)  # one after the other
     client = http.client.HTTPConnection("127.0.0.1", longer.port, timeout=10)
@@ -188,3 +285,27 @@ def test_without_its_program_the_server_is_moto_and_that_is_said(tmp_path: Path)
     assert first.endswith("moto is the server")
     assert second.startswith("versitygw is not here")
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize(("total", "says"), [("h1:other", "another one"), ("", "no network")])
+def test_a_server_of_another_sum_is_not_built(
+    total: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "go"
+    answer = f"""echo '{{"Sum": "{total}", "Dir": "."}}'""" if total else "echo no network >&2; exit 1"
+    go.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n{answer}\n')
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert says in environment._build_gateway(tmp_path)
+    assert environment.gateway(tmp_path) is None
+    (asked,) = (tmp_path / "asked").read_text().splitlines()
+    assert asked.startswith("mod download -json github.com/versity/versitygw@")
+
+
+def test_what_does_not_come_in_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\nexec sleep 60\n")
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(environment, "_FETCHING", 0)
+    assert "timed out" in environment._build_gateway(tmp_path)

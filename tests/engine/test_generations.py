@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ import zardine
 from engine.far_store import FarStore
 from zardine.engine import erased, freshness
 from zardine.engine.freshness import GENERATION
-from zardine.errors import ArrayChangedError
+from zardine.errors import ArrayChangedError, StoreError
 from zardine.storage import LocalStore, MemoryStore, Store, WrapperStore
+from zardine.stores.base import FAR, ReadCost
 
 VALUES = np.arange(4096, dtype="i4").reshape(64, 64)
 
@@ -295,17 +297,233 @@ def test_what_is_made_where_another_was_erased(
     assert handle[0] == 3
 
 
+class Farther(FarStore):
+    """A store so far away that nobody looks at a document twice within a lease."""
+
+    @property
+    def cost(self) -> ReadCost:
+        return FAR
+
+
+@pytest.mark.parametrize("above", [False, True])
 @pytest.mark.parametrize("zarr_format", [3, 2])
-def test_what_is_made_far_away_where_another_was_erased(zarr_format: int) -> None:
-    store = FarStore(MemoryStore())
-    group = zardine.create_group(store, zarr_format=zarr_format)
+def test_what_is_made_far_away_where_another_was_erased(
+    zarr_format: int, above: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freshness, "GRACE", 0.01)
+    store = Farther(MemoryStore())
+    assert freshness.is_far(store)
+    root = zardine.create_group(store, zarr_format=zarr_format)
+    group = root.create_group("g")
     handle = group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
-    make_again(group)
+    if above:
+        del root["g"]
+        group = root.create_group("g")
+        group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+    else:
+        make_again(group)
     with pytest.raises(ArrayChangedError):
         handle[0]
     with pytest.raises(ArrayChangedError):
         handle[...] = 5
     np.testing.assert_array_equal(group["a"][...], 0)
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_what_is_made_where_a_group_was_moved_away(far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freshness, "GRACE", 0.01)
+    root = zardine.create_group(Farther(MemoryStore()) if far else MemoryStore(), zarr_format=2)
+    handle = root.create_array("g/a", shape=(4,), chunks=(2,), dtype="i4")
+    root.move("g", "h")
+    new = root.create_array("g/a", shape=(4,), chunks=(2,), dtype="i4")
+    with pytest.raises(ArrayChangedError):
+        handle[...] = 5
+    np.testing.assert_array_equal(new[...], 0)
+
+
+def test_what_is_made_where_an_incomplete_one_was_erased() -> None:
+    opened: list[zardine.Array] = []
+
+    class Full(WrapperStore):
+        def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+            if key == "a/1" and not opened:
+                opened.append(zardine.open_array(self, path="a", mode="r+"))
+                raise StoreError("no room")
+            return super().set(key, value, condition=condition)
+
+    group = zardine.create_group(Full(MemoryStore()), zarr_format=2)
+    with pytest.raises(StoreError, match="no room"):
+        group.create_array("a", data=np.arange(4, dtype="i4"), chunks=(2,))
+    new = group.create_array("a", data=np.arange(4, dtype="i4"), chunks=(2,))
+    with pytest.raises(ArrayChangedError):
+        opened[0][...] = 5
+    np.testing.assert_array_equal(new[...], np.arange(4))
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_an_array_that_is_made_while_an_incomplete_one_is_erased_stays(
+    zarr_format: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Far away the document goes first, and those are given time who are writing."""
+    monkeypatch.setattr(freshness, "GRACE", 1.0)
+    store, gone = Farther(MemoryStore()), threading.Event()
+    main, errors = threading.current_thread(), []
+
+    class Full(Farther):
+        def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+            if key in ("a/c/1", "a/1"):
+                raise StoreError("no room")
+            return super().set(key, value, condition=condition)
+
+        def erase_version(self, key: str, version: Any) -> None:
+            super().erase_version(key, version)
+            assert threading.current_thread() is not main
+            gone.set()
+
+    zardine.create_group(store, zarr_format=zarr_format)
+
+    def fails() -> None:
+        full = zardine.open_group(Full(store.store), mode="r+")
+        with pytest.raises(StoreError, match="no room") as raised:
+            full.create_array("a", data=np.arange(4, dtype="i4"), chunks=(2,))
+        errors.append(raised.value)
+
+    failing = threading.Thread(target=fails)
+    failing.start()
+    gone.wait(10)
+    new = zardine.open_group(store, mode="r+").create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+    new[...] = 2
+    assert failing.is_alive()
+    failing.join(10)
+    assert "has been changed by others meanwhile" in errors[0].__notes__[-1]
+    np.testing.assert_array_equal(new[...], 2)
+    new[0] = 3
+    np.testing.assert_array_equal(zardine.open_array(store, path="a")[...], [3, 2, 2, 2])
+
+
+def test_an_array_that_is_made_just_when_another_was_erased_is_not_taken_for_that() -> None:
+    class Between(Farther):
+        def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+            if key == "a/.zarray":
+                freshness.note_removal(self, "a/", ["a/"])  # another thread has just erased what was there
+            return super().set(key, value, condition=condition)
+
+    group = zardine.create_group(Between(MemoryStore()), zarr_format=2)
+    array = group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+    array[...] = 1
+    np.testing.assert_array_equal(array[...], 1)
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_an_erasure_that_is_interrupted_is_noted(zarr_format: int, far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(WrapperStore):
+        stops = False
+
+        def without_writers(self, prefix: str) -> Any:
+            if self.stops:
+                raise KeyboardInterrupt
+            return super().without_writers(prefix)
+
+        def wait_for_writers(self, prefix: str) -> bool:
+            if self.stops:
+                raise KeyboardInterrupt
+            return super().wait_for_writers(prefix)
+
+    monkeypatch.setattr(freshness, "GRACE", 0.01)
+    store = Interrupted(Farther(MemoryStore()) if far else MemoryStore())
+    root = zardine.create_group(store, zarr_format=zarr_format)
+    handle = root.create_array("g/a", shape=(4,), chunks=(2,), dtype="i4")
+    handle[...] = 1
+    store.stops = True
+    with pytest.raises(KeyboardInterrupt) as raised:
+        del root["g"]
+    if not far:
+        assert "/g is gone already; what else was there may be stored still" in raised.value.__notes__[0]
+    store.stops = False
+    new = root.create_array("g/a", shape=(4,), chunks=(2,), dtype="i4", overwrite=True)
+    with pytest.raises(ArrayChangedError):
+        handle[...] = 5
+    np.testing.assert_array_equal(new[...], 0)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_what_an_erasure_that_failed_has_left_is_not_taken_for_gone(
+    many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refusing(WrapperStore):
+        def erase(self, key: str) -> None:
+            if key == "g/b/.zarray":
+                raise StoreError("refused")
+            super().erase(key)
+
+    monkeypatch.setattr("zardine.hierarchy.create._KEPT_OUT", 0 if many else 64)
+    root = zardine.create_group(Refusing(MemoryStore()), zarr_format=2)
+    a, b = (root.create_array(f"g/{name}", shape=(4,), chunks=(2,), dtype="i4") for name in "ab")
+    with pytest.raises(StoreError, match="refused"):
+        del root["g"]
+    b._handle.watch.forget()
+    b[...] = 1
+    root.create_array("g/a", shape=(4,), chunks=(2,), dtype="i4")
+    with pytest.raises(ArrayChangedError):
+        a[...] = 1
+
+
+def test_a_handle_that_has_seen_nothing_is_of_what_is_made_then() -> None:
+    group = zardine.create_group(MemoryStore(), zarr_format=2)
+    first = group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+    unseen = zardine.Array(group.store, "a", replace(first.metadata))
+    make_again(group)
+    assert unseen[0] == 0
+    unseen[...] = 1
+    np.testing.assert_array_equal(group["a"][...], 1)
+
+
+def test_who_refreshes_a_handle_does_not_look_again() -> None:
+    store = zardine.storage.CountingStore(Farther(MemoryStore()))
+    array = zardine.create_array(store, shape=(4,), chunks=(2,), dtype="i4")
+    array.refresh()
+    seen = array._handle.watch.seen
+    assert seen > 0
+    assert array.refresh()._handle.watch.seen == seen
+
+
+def test_each_change_has_a_number_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread makes the next change just when this one was counted."""
+    lock = freshness._counting
+
+    class Between:
+        is_first = True
+
+        def __enter__(self) -> None:
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+            if self.is_first:
+                self.is_first = False
+                freshness.note_change()
+
+    monkeypatch.setattr(freshness, "_counting", Between())
+    store, before = MemoryStore(), freshness.moment()[1]
+    freshness.note_removal(store, "a/", ["a/"])
+    assert erased.when_erased(store, "a") == before + 1
+    assert freshness.moment()[1] == before + 2
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_attributes_are_not_changed_through_a_stale_handle(zarr_format: int, store: Store) -> None:
+    group = zardine.create_group(store, zarr_format=zarr_format)
+    handle = group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+    make_again(group)
+    layout = handle._handle.layout
+    for change in (lambda: handle.attrs.update(x=1), lambda: handle.update_attributes({"x": 1})):
+        with pytest.raises(ArrayChangedError):
+            change()
+    assert handle._handle.layout is layout
+    assert dict(group["a"].attrs) == {}
+    handle.refresh().attrs["x"] = 1
+    assert dict(group["a"].attrs) == {"x": 1}
 
 
 def test_a_stale_handle_of_another_process_is_told(tmp_path: Path) -> None:
@@ -440,9 +658,9 @@ def test_where_a_look_is_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     array[...] = VALUES
     counted = zardine.storage.CountingStore(FarStore(inner))
     handle = zardine.open_array(counted, mode="r+")
-    monkeypatch.setattr(freshness, "note_change", lambda: None)
-    monkeypatch.setattr("zardine.hierarchy.create.note_change", lambda: None)  # as if another process had done it
-    monkeypatch.setattr("zardine.tools.resharding.in_place.note_change", lambda: None)
+    monkeypatch.setattr(freshness, "note_change", lambda: 0)
+    monkeypatch.setattr("zardine.hierarchy.create.note_change", lambda: 0)  # as if another process had done it
+    monkeypatch.setattr("zardine.tools.resharding.in_place.note_change", lambda: 0)
     there_and_back(inner)
     with pytest.raises(ArrayChangedError):
         handle[10, 10] = -1

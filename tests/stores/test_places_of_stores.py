@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 import urllib.request
@@ -14,7 +16,7 @@ import pytest
 import zardine
 from servers import servers
 from zardine.hierarchy.place import overlap
-from zardine.storage import CachedStore, FsspecStore, LocalStore, MemoryStore, PrefixStore
+from zardine.storage import CachedStore, FsspecStore, LocalStore, MemoryStore, PrefixStore, Store, WrapperStore
 from zardine.stores.object.kinds import service_of
 from zardine.stores.resolve import resolve_store
 
@@ -101,3 +103,67 @@ def test_convert_between_two_services():
     source = resolve_store(url, storage_options=options["storage"])[0]
     assert json.loads(bytes(source.get(".zarray")))["zarr_format"] == 2
     assert source.get("zarr.json") is None
+
+
+def test_a_key_of_a_bucket_has_one_name_and_one_at_another_service_has_another():
+    def name(made, path):
+        inner, place = made.beneath(path)
+        return f"{inner.unique_name}/{place}"
+
+    assert (
+        name(store("s3://b/a"), "x/y")
+        == name(store("s3://b/a/x"), "y")
+        == name(PrefixStore(store("s3://b"), "a"), "x/y")
+    )
+    names = [
+        name(made, "x") for made in (store("s3://b/a"), store("gs://b/a"), store("s3://c/a"), at("http://one:9000"))
+    ]
+    names += [name(at(f"http://one:9001{path}"), "x") for path in ("", "/there")]
+    assert len(set(names)) == len(names)
+    obstore = pytest.importorskip("obstore.store")
+    assert len({zardine.storage.ObjectStore(obstore.MemoryStore()).unique_name for _ in range(20)}) == 20
+
+
+def test_two_filesystems_of_fsspec_with_the_same_text_have_two_names():
+    kind = pytest.importorskip("s3fs").S3FileSystem
+    here = FsspecStore(kind(anon=True, endpoint_url="http://one:9000"), "b/a")
+    there = FsspecStore(kind(anon=True, endpoint_url="http://two:9000"), "b/a")
+    assert str(here) == str(there)
+    assert here.unique_name != there.unique_name
+    assert here.unique_name == FsspecStore(here._fs, "b/a").unique_name == pickle.loads(pickle.dumps(here)).unique_name
+    memory = pytest.importorskip("fsspec.implementations.memory").MemoryFileSystem
+
+    class Mine(memory):
+        cachable = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.store: dict[str, object] = {}
+
+    first, second = FsspecStore(Mine(), "/a"), FsspecStore(Mine(), "/a")
+    erasing, other = (zardine.create_group(each, zarr_format=2) for each in (first, second))
+    array = other.create_array("x", shape=(4,), dtype="i4")
+    erasing.create_array("x", shape=(4,), dtype="i4")
+    del erasing["x"]
+    array[...] = 1
+    assert zardine.open_group(second)["x"][0] == 1
+    assert FsspecStore(memory(), "/a").unique_name == FsspecStore(memory(skip_instance_cache=True), "/a").unique_name
+
+
+def test_a_store_of_another_program_has_a_name_of_its_own():
+    class Theirs(WrapperStore):
+        def __str__(self) -> str:
+            return "theirs"
+
+        def beneath(self, path: str):
+            return self, path
+
+        unique_name = Store.unique_name
+
+    first, second = Theirs(MemoryStore()), Theirs(MemoryStore())
+    assert first.unique_name != second.unique_name
+    assert first.unique_name == first.unique_name == first.with_read_only(True).unique_name
+    assert copy.deepcopy(first).unique_name not in (first.unique_name, second.unique_name)
+    uninitialised = object.__new__(Theirs)
+    assert uninitialised.unique_name == uninitialised.unique_name != first.unique_name
+    assert first.__dict__["_unique_number"] == second.__dict__["_unique_number"]  # for who compares all attributes

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +210,49 @@ def test_a_store_takes_the_place_of_one_whose_removal_was_cut_off(tmp_path: Path
     )
     assert not vectors.validate(StorePath(store, "v")).findings
     assert len(vectors.read_points(StorePath(store, "v")).positions) == 2
+
+
+@pytest.mark.parametrize("most", [2, 5, 64])
+@pytest.mark.parametrize(
+    ("places", "erased"),
+    [
+        ([f"g/t{number}/0" for number in range(8)], "g"),
+        ([f"g/A/{number}/0/points/0" for number in range(8)], "g"),
+        ([f"g/0/t{number}/0" for number in range(8)], "g/0"),
+        (["g/0/0/0/0/0/0", "g/0/a/0/0", "g/0/b/0"], "g/0/0"),
+    ],
+)
+def test_no_document_of_turns_goes_without_its_lock(
+    places: list[str], erased: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of more trees than can be locked at a time, of which some lie in others."""
+    monkeypatch.setattr(create, "_KEPT_OUT", most)
+    held: list[str] = []
+    wrong: list[str] = []
+
+    class Locked(WrapperStore):
+        @contextmanager
+        def lock(self, key: str) -> Iterator[object]:
+            with super().lock(key) as lock:
+                held.append(key)
+                try:
+                    yield lock
+                finally:
+                    held.remove(key)
+
+        def erase(self, key: str) -> None:
+            if f"/{key}".endswith("/0/zarr.json") and self.exists(key):
+                # and nobody may be writing into a tree around it, for which the document of that has to be there
+                around = [f"{key[: end.start()]}/zarr.json" for end in re.finditer("(?<=/0)/", key)]
+                wrong.extend(
+                    each for each in around if each.startswith(erased) and self.exists(each) and each not in held
+                )
+            super().erase(key)
+
+    root = zardine.create_group(Locked(MemoryStore()))
+    for place in places:
+        root.create_group(place)
+    del root[erased]
+    assert not wrong
+    assert erased not in root
+    assert not held

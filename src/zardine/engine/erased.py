@@ -29,13 +29,14 @@ _guard = Lock()
 def note_erased(store: Store, prefix: str, places: Collection[str], change: int) -> None:
     """Remember that the nodes at ``places``, all at or below ``prefix``, are erased by the change of that number."""
     is_tree = len(places) > _MOST_IN_TREE
-    names = [_name(store, each.rstrip("/")) for each in ([prefix] if is_tree else places)]
+    top = _name(store, prefix.rstrip("/"))  # where that is costs much to find out, so once
+    names = [join_path(top, each[len(prefix) :].rstrip("/")) for each in ([prefix] if is_tree else places)]
     with _guard:
         for name in names:
             _erased.pop((name, is_tree), None)  # so that it goes to the end
             _erased[name, is_tree] = change
-        for oldest in list(_erased)[: max(0, len(_erased) - _MOST)]:
-            del _erased[oldest]
+        while len(_erased) > _MOST:
+            del _erased[next(iter(_erased))]
 
 
 def when_erased(store: Store, path: str) -> int:

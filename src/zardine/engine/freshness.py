@@ -30,7 +30,6 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
 from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -67,9 +66,10 @@ CLOSING: Final = "zardine_resharding"
 GENERATION: Final = "zardine_generation"
 """Member of the document that tells this generation from others of the same layout."""
 
-_changes = count(1)
 _changed = 0
 """How often this process has changed the generation of some array: older looks do not count."""
+
+_counting = Lock()
 
 
 class Watch:
@@ -133,14 +133,18 @@ def let_writers_end(store: Store, prefixes: Sequence[str]) -> None:
 
 def note_removal(store: Store, prefix: str, places: Collection[str]) -> None:
     """Say that this process has taken away the documents of nodes: those at ``places``, at and below ``prefix``."""
-    note_change()
-    note_erased(store, prefix, places, _changed)
+    note_erased(store, prefix, places, note_change())
 
 
-def note_change() -> None:
-    """Say that this process has changed the generation of an array: its handles look again, on every store."""
+def note_change() -> int:
+    """Say that this process has changed the generation of an array: its handles look again, on every store.
+
+    Gives the number of the change.
+    """
     global _changed
-    _changed = next(_changes)
+    with _counting:
+        _changed += 1
+        return _changed
 
 
 def generation_of(metadata: ArrayMetadata) -> str | None:
@@ -394,6 +398,21 @@ def refuse_closing(handle: ArrayHandle, current: ArrayMetadata, lost: str = "") 
         )
 
 
+def refuse_another(handle: ArrayHandle, current: ArrayMetadata, lost: str = "") -> None:
+    """Raise :class:`~zardine.errors.ArrayChangedError` where the document ``current`` is of another generation."""
+    if current is not handle.layout.metadata and not is_same_generation(handle.layout, current):
+        _raise(
+            handle,
+            f"was resharded or replaced since it was opened{lost}: open it again, or refresh() this handle (and if it "
+            "was opened through consolidated metadata, consolidate that again first)",
+        )
+    if _is_another(handle):
+        _raise(
+            handle,
+            f"was erased since it was opened, and this is another{lost}: open it again, or refresh() this handle",
+        )
+
+
 def is_same_generation(layout: ArrayLayout, current: ArrayMetadata) -> bool:
     """Whether what ``layout`` says of chunks holds for the document ``current``, which may have another shape."""
     metadata = layout.metadata
@@ -465,17 +484,7 @@ def _look(handle: ArrayHandle, *, writing: bool, written: bool) -> tuple[int, ..
         return None
     data = bytes(reading.parts[0])
     current = metadata if data == metadata.first_document else _parse(handle, watch.key, data, lost)
-    if current is not metadata and not is_same_generation(handle.layout, current):
-        _raise(
-            handle,
-            f"was resharded or replaced since it was opened{lost}: open it again, or refresh() this handle (and if it "
-            "was opened through consolidated metadata, consolidate that again first)",
-        )
-    if _is_another(handle):
-        _raise(
-            handle,
-            f"was erased since it was opened, and this is another{lost}: open it again, or refresh() this handle",
-        )
+    refuse_another(handle, current, lost)
     note_seen(handle, reading.version, current, when)
     if writing:
         refuse_closing(handle, current, lost)
@@ -523,6 +532,7 @@ __all__ = [
     "note_fresh",
     "note_removal",
     "note_seen",
+    "refuse_another",
     "refuse_closing",
     "take_what_is_there",
     "with_closing",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Final
 
@@ -67,6 +67,8 @@ _KEPT_OUT: Final = 64
 
 Of more trees, the documents of the others go while these are locked; of more nodes, who is writing is waited for."""
 
+_REST: Final = "what else was there may be stored still, and overwrite=True for what is made there erases it"
+
 _MAIN_NAMES: Final = tuple(name for version in FORMATS for name in main_names(version))
 
 
@@ -115,8 +117,19 @@ def create_node(
                 raise taken(store, path, find_node(store, path)) from None
             is_free = False  # another process has just created it, and may be writing chunks that are not ours
         else:
-            return metadata, version, when
+            return metadata, version, _since(store, path, first, version, when)
     raise AssertionError("unreachable")
+
+
+def _since(store: Store, path: str, name: str, version: Version | None, when: tuple[float, int]) -> tuple[float, int]:
+    """Return the moment before the document of a node was stored; a later one where that is there still.
+
+    What was erased at this place since the first was another node then, whose document went just before.
+    """
+    now = moment()
+    if now[1] == when[1] or version is None or when_erased(store, path) <= when[1]:
+        return when
+    return (when[0], now[1]) if store.version(join_path(path, name)) == version else when
 
 
 def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:
@@ -244,12 +257,14 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
     """
     prefixes = [f"{path}/" if path else "" for path in paths]
     for last in attempts(CHANGES):
-        with _turns(store, prefixes, is_owned=is_owned, erases=True) as gone, SureStack() as kept:
-            taken_away = _take_documents_away(store, prefixes, is_owned=is_owned, kept=kept, gone=gone)
+        with SureStack() as kept:
+            if is_owned:
+                _take_documents_away(store, prefixes, set(), is_owned=True, kept=kept)
+            else:
+                with _noted(store, prefixes, _REST) as places:
+                    kept.enter(_turns(store, prefixes, places))
+                    _take_documents_away(store, prefixes, places, kept=kept)
             for prefix in prefixes:
-                if not is_owned:
-                    places = {prefix, *(each for each in taken_away if each.startswith(prefix))}
-                    note_removal(store, prefix, places)
                 store.erase_prefix(prefix)
         if is_owned or last or all(_stays_empty(store, prefix) for prefix in prefixes):
             break
@@ -257,19 +272,48 @@ def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -
 
 
 @sure_context
-def _turns(
-    store: Store, prefixes: Sequence[str], *, is_owned: bool = False, erases: bool = False
-) -> Generator[set[str], None, None]:
+def _noted(store: Store, prefixes: Sequence[str], advice: str = "") -> Generator[set[str], None, None]:
+    """Note, at the end, that the documents at places below ``prefixes`` are gone: those that come into the set.
+
+    Where the context ends with an error: those of the places at which no document is found then; the error says so, if
+    there is an ``advice`` for that.
+    """
+    places: set[str] = set()
+    try:
+        yield places
+    except BaseException as error:
+        with suppress(Exception):  # the error is that which is told
+            gone = {each for each in places if each.startswith(tuple(prefixes))}
+            if len(gone) <= _KEPT_OUT:
+                gone = {each for each in gone if not any(store.exists(each + name) for name in _MAIN_NAMES)}
+            else:
+                keys = (key for prefix in prefixes for key in store.list_prefix(prefix))
+                gone.difference_update([_place_of(key) for key in keys if is_document(key)])
+            _note(store, prefixes, gone)
+            if gone and advice:
+                error.add_note(f"the document of {describe(store, min(gone)[:-1])} is gone already; {advice}")
+        raise
+    _note(store, prefixes, {*places, *prefixes})
+
+
+def _note(store: Store, prefixes: Sequence[str], places: Collection[str]) -> None:
+    for prefix in prefixes:
+        below = {each for each in places if each.startswith(prefix)}
+        if below:
+            note_removal(store, prefix, below)
+
+
+@sure_context
+def _turns(store: Store, prefixes: Sequence[str], places: set[str] | None = None) -> Generator[None, None, None]:
     """A context in which trees below ``prefixes`` that have one writer at a time have none.
 
     Who writes into such a tree, as a store of vectors is, holds the lock of the document of the group ``0`` in it. Far
-    away nothing is waited for: a lock keeps nobody out there. Of more trees than can be locked at a time, with
-    ``erases`` the documents go while they are locked, so that nobody begins in them later; gives the prefixes of these
-    nodes. Else those are waited for who are writing.
+    away nothing is waited for: a lock keeps nobody out there. Of more trees than can be locked at a time, those are
+    waited for who are writing; with ``places``, to which the prefixes of nodes come whose documents are erased, the
+    documents go while they are locked, so that nobody begins in them later.
     """
-    gone: set[str] = set()
-    if is_owned or is_far(store):
-        yield gone
+    if is_far(store):
+        yield
         return
     keys = _turns_below(store, prefixes)
     while keys:
@@ -280,21 +324,27 @@ def _turns(
                 with store.lock(key):
                     pass
             before, keys = keys, _turns_below(store, prefixes, frozenset(keys))
-            if keys == before and (not erases or len(keys) <= _KEPT_OUT):
-                yield gone
+            if keys == before and (places is None or len(keys) <= _KEPT_OUT):
+                yield
                 return
-        if keys == before:
-            for key in (prefix + name for prefix in prefixes for name in _MAIN_NAMES):
-                store.erase(key)
-            for start in range(_KEPT_OUT, len(keys), _KEPT_OUT):
-                gone |= _take_trees_away(store, prefixes, keys[start : start + _KEPT_OUT])
+        if keys == before and places is not None:
+            for prefix in prefixes:
+                if not {prefix + DOCUMENT_NAME, prefix + _TURN[1:]} & set(keys):
+                    places.add(prefix)
+                    for name in _MAIN_NAMES:
+                        store.erase(prefix + name)
+            # outer trees first: once the document of its turns is gone, nobody writes into one while those in it go
+            for start in range(0, len(keys) - _KEPT_OUT, _KEPT_OUT):
+                _take_trees_away(store, prefixes, keys[start : start + _KEPT_OUT], places)
             keys = _turns_below(store, prefixes, frozenset(keys))
-    yield gone
+    yield
 
 
-def _take_trees_away(store: Store, prefixes: Sequence[str], keys: Sequence[str]) -> set[str]:
-    """Erase the documents in trees of one writer each, by their ``keys`` of turns, while nobody writes into them."""
-    documents: list[str] = []
+def _take_trees_away(store: Store, prefixes: Sequence[str], keys: Sequence[str], places: set[str]) -> None:
+    """Erase the documents in trees of one writer each, by their ``keys`` of turns, while nobody writes into them.
+
+    Those of trees in them stay that are not among these: somebody may be writing there.
+    """
     with SureStack() as held:
         for key in keys:
             held.enter(store.lock(key))
@@ -302,10 +352,15 @@ def _take_trees_away(store: Store, prefixes: Sequence[str], keys: Sequence[str])
             tree = key.removesuffix(_TURN[1:])
             if not tree.startswith(tuple(prefixes)):
                 tree = _place_of(key)  # of which nothing but this is to be erased
-            documents += (*(tree + name for name in _MAIN_NAMES), *_documents_below(store, tree))
-        for key in documents:
-            store.erase(key)
-    return {_place_of(key) for key in documents}
+            own = (tree + name for name in _MAIN_NAMES)
+            found = [*(each for each in own if store.exists(each)), *_documents_below(store, tree)]
+            others = tuple(
+                each.removesuffix(_TURN[1:]) for each in found if f"/{each}".endswith(_TURN) and each not in keys
+            )
+            gone = [each for each in found if each in keys or not others or not each.startswith(others)]
+            places.update(map(_place_of, gone))
+            for each in gone:
+                store.erase(each)
 
 
 def _turns_below(store: Store, prefixes: Sequence[str], known: frozenset[str] = frozenset()) -> list[str]:
@@ -333,37 +388,32 @@ def _is_group(store: Store, path: str) -> bool:
 
 
 def _take_documents_away(
-    store: Store,
-    prefixes: Sequence[str],
-    *,
-    is_owned: bool = False,
-    kept: SureStack | None = None,
-    gone: Collection[str] = (),
-) -> set[str]:
+    store: Store, prefixes: Sequence[str], places: set[str], *, is_owned: bool = False, kept: SureStack | None = None
+) -> None:
     """Erase the documents of nodes, and of all below them, and wait for those who are writing into them.
 
-    Gives the prefixes of these nodes. Near by, no new ones come in until ``kept`` is left, as far as the nodes are not
-    too many. Documents at ``gone`` have been erased before.
+    To ``places``, at which documents may have been erased before, the prefixes of these nodes come before that is done.
+    Near by, no new writers come in until ``kept`` is left, as far as the nodes are not too many.
     """
-    places = {*prefixes, *gone}
     while is_far(store) and not is_owned:
         documents = [key for prefix in prefixes for key in store.list_prefix(prefix) if is_document(key)]
         if not documents:
-            return places
-        store.erase_values(documents)
-        places.update(map(_place_of, documents))
+            return
+        with _noted(store, prefixes) as gone:  # before the wait, in which others may make what is not gone
+            gone.update(map(_place_of, documents))
+            store.erase_values(documents)
+        places |= gone
         let_writers_end(store, prefixes)
     for prefix in prefixes:
         below = [] if is_owned or _is_array(store, prefix[:-1]) else _documents_below(store, prefix)
+        places.update((prefix, *map(_place_of, below)))
         for key in (*(prefix + name for name in _MAIN_NAMES), *below):
             store.erase(key)
-        places.update(map(_place_of, below))
     for number, each in enumerate(sorted(places)):  # sorted, so that nobody waits in a circle
         if kept is not None and number < _KEPT_OUT:
             kept.enter(store.without_writers(each))
         else:
             store.wait_for_writers(each)
-    return places
 
 
 def _place_of(document: str) -> str:
@@ -395,12 +445,20 @@ def _stays_empty(store: Store, prefix: str) -> bool:
     return next(iter(store.list_prefix(prefix)), None) is None
 
 
-def erase_documents(store: Store, path: str, metadata: NodeMetadata, version: Version | None) -> None:
-    """Remove the documents of a node that was just made, and wait for those who are writing into it.
+def erase_documents(
+    store: Store,
+    path: str,
+    metadata: NodeMetadata,
+    version: Version | None,
+    others: Callable[[], Sequence[str]] = lambda: (),
+) -> None:
+    """Remove the documents of a node that was just made, wait for those who are writing into it, and remove ``others``.
 
-    ``version``: that of its first document; where the store told none, its bytes are compared.
+    ``version``: that of its first document; where the store told none, its bytes are compared. ``others`` tells then
+    which keys of it are left.
 
-    Raises :class:`~zardine.errors.ConditionFailedError` where it is not there any more as it was made.
+    Raises :class:`~zardine.errors.ConditionFailedError` where it is not there any more as it was made, and where
+    another one was made since its documents are gone, to which the ``others`` may belong.
     """
     first, *rest = names_of(metadata)
     documents = to_documents(metadata)
@@ -409,15 +467,19 @@ def erase_documents(store: Store, path: str, metadata: NodeMetadata, version: Ve
         stored = store.get(key)
         if stored is None or bytes(stored) != documents[first]:
             raise ConditionFailedError(f"key {key!r} of {store} changed since it was made; it was not erased")
-    with store.lock(key):
-        store.erase_version(key, version)
-    store.erase_values([join_path(path, name) for name in rest if documents[name] is not None])
     prefix = f"{path}/" if path else ""
-    if is_far(store):
+    with _noted(store, [prefix]) as places:  # before the wait, in which others may make what is not gone
+        places.add(prefix)
+        with store.lock(key):
+            store.erase_version(key, version)
+    store.erase_values([join_path(path, name) for name in rest if documents[name] is not None])
+    far = is_far(store)
+    if far:
         let_writers_end(store, [prefix])
-    else:
-        store.wait_for_writers(prefix)
-    note_removal(store, prefix, [prefix])
+    with nullcontext() if far else store.without_writers(prefix):
+        if any(store.exists(prefix + name) for name in _MAIN_NAMES):
+            raise ConditionFailedError(f"{describe(store, path)} was made again by others; nothing in it was erased")
+        store.erase_values(others())
 
 
 def move_keys(store: Store, source: str, dest: str) -> None:
@@ -467,17 +529,19 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
     documents.sort(key=lambda key: (-key.count("/"), key))  # who finds a group finds what is in it
     for key in documents:
         copy(key)
-    for key in reversed(documents):
-        for last in attempts():
-            try:
-                if key in copies:
-                    store.erase_version(key, copies[key][0])
-                break
-            except ConditionFailedError:
-                if last:
-                    raise
-                copy(key)
-    _take_documents_away(store, [prefix])
+    with _noted(store, [prefix]) as places:
+        for key in reversed(documents):
+            for last in attempts():
+                try:
+                    places.add(_place_of(key))
+                    if key in copies:
+                        store.erase_version(key, copies[key][0])
+                    break
+                except ConditionFailedError:
+                    if last:
+                        raise
+                    copy(key)
+        _take_documents_away(store, [prefix], places)
     if is_far(store) and documents:
         let_writers_end(store, [prefix])
     for key in dict.fromkeys((*copies, *store.list_prefix(prefix))):
@@ -488,7 +552,6 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
         new, made = dest + key[len(source) :], copies[key][1]
         condition = None if made is None else Condition(made)
         store.set(new, _of_its_own(store, new, data), condition=condition)
-    note_removal(store, prefix, {prefix, *map(_place_of, documents)})
     erase_node(store, source)
 
 

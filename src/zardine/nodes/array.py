@@ -27,6 +27,7 @@ from zardine.engine.freshness import (
     moment,
     note_fresh,
     note_seen,
+    refuse_another,
     refuse_closing,
     take_what_is_there,
 )
@@ -761,13 +762,19 @@ class Array(StoredFacts):
 
     def _change_attributes(self, change: AttributesChange) -> None:
         self._check_writable()
-        before = self.metadata.attributes.get(MISSING)
+        before, handle = self.metadata.attributes.get(MISSING), self._handle
+
+        def changed(old: ArrayMetadata) -> ArrayMetadata:
+            if handle.watched:
+                refuse_another(handle, old)
+            return old.with_attributes(change(old.attributes))
+
         known, when = self._handle.watch.document, moment()
         node, version = updated_node(
             self.store,
             self.path,
             self.metadata,
-            lambda old: old.with_attributes(change(old.attributes)),
+            changed,
             known if known[1] == self.metadata.document else (None, None),
         )
         self._adopt(node)

@@ -42,5 +42,7 @@ def erased_if_incomplete(array: Array, *, replaced: bool) -> Iterator[None]:
 
 def _erase(array: Array) -> None:
     handle = array._handle
-    erase_documents(handle.store, handle.path, handle.layout.metadata, handle.watch.version)
-    handle.store.erase_values([key for key, _ in stored_objects_within(handle)])
+    metadata, version = handle.layout.metadata, handle.watch.version
+    erase_documents(
+        *(handle.store, handle.path, metadata, version), lambda: [key for key, _ in stored_objects_within(handle)]
+    )

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -136,6 +137,7 @@ class Store(ABC):
 
     def __init__(self, *, read_only: bool = False) -> None:
         self._read_only = read_only
+        self._unique_number = _Number()  # here already, so that with_read_only keeps it
 
     @property
     def read_only(self) -> bool:
@@ -519,8 +521,13 @@ class Store(ABC):
 
     @property
     def unique_name(self) -> str:
-        """Return a name that no store of other keys has or had in this process. The fallback is what is shown of it."""
-        return str(self)
+        """Return a name that no store of other keys has or had in this process; that of ``path`` here follows a slash.
+
+        The fallback has a number of its own for each object, but for those of :meth:`with_read_only`. Stores of the
+        same keys had better have the same name.
+        """
+        number = self.__dict__.setdefault("_unique_number", _Number())  # one that was not initialised has none yet
+        return f"{number.value} {self}"
 
     def beneath(self, path: str) -> tuple[Store, str]:
         """Return the store beneath all wrappers, and there the path of what is at ``path`` here.
@@ -580,6 +587,27 @@ class Store(ABC):
     def _check_writable(self, what: str = "write to") -> None:
         if self.read_only:
             raise ReadOnlyError(f"cannot {what} {self}: it was opened read-only")
+
+
+class _Number:
+    """A number that no other object has; what comes out of a pickle, with values of its own perhaps, has a new one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = next(_counter)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Number)  # for stores that compare all their attributes
+
+    def __hash__(self) -> int:
+        return hash(_Number)
+
+    def __reduce__(self) -> tuple[type[_Number], tuple[()]]:
+        return _Number, ()
+
+
+_counter = count(1)
 
 
 def _merge(store: Store, key: str, pieces: Sequence[tuple[int, BytesLike]]) -> None:

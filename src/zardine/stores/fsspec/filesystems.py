@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import weakref
 from collections.abc import Hashable, Iterator, Mapping
+from itertools import count
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -145,6 +147,27 @@ def origin_of(fs: Any) -> tuple[str, str, str] | None:
     return None if scheme is None else (scheme, service_of(endpoint_of(fs) or ""), account_of(fs))
 
 
+def number_of(fs: Any) -> int:
+    """Return a number that no filesystem of other files has or had in this process: that of this object, as a rule.
+
+    What they are made of does not tell their service: variables of the environment may say where that is.
+    """
+    if f"{type(fs).__module__}.{type(fs).__name__}" in _ONE_FOR_ALL:
+        return 0
+    number = _numbers.get(id(fs))
+    if number is None:
+        number = _numbers.setdefault(id(fs), next(_counter))
+        weakref.finalize(fs, _numbers.pop, id(fs), None).atexit = False
+    return number
+
+
+_ONE_FOR_ALL: Final = ("fsspec.implementations.local.LocalFileSystem", "fsspec.implementations.memory.MemoryFileSystem")
+"""Filesystems of which all objects have the same files."""
+
+_numbers: Final[dict[int, int]] = {}
+_counter: Final = count(1)
+
+
 def place_of(fs: Any, path: str) -> Hashable:
     """Return what tells the bucket, or the server, that a path is on: object stores and HTTP as those of obstore do."""
     origin = origin_of(fs)
@@ -218,6 +241,7 @@ __all__ = [
     "keeps_copies",
     "missing_package",
     "names_of",
+    "number_of",
     "origin_of",
     "place_of",
     "shown",

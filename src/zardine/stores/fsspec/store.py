@@ -39,6 +39,7 @@ from zardine.stores.fsspec.filesystems import (
     keeps_copies,
     missing_package,
     names_of,
+    number_of,
     origin_of,
     place_of,
     shown,
@@ -389,6 +390,10 @@ class FsspecStore(Store):
         if isinstance(error, PermissionError) and has_buckets(self._fs):
             failure.errno = errno.EACCES  # for all that is not there, too, without the right to list
         raise failure from error
+
+    @property
+    def unique_name(self) -> str:
+        return f"{number_of(self._fs)} {shown(self._fs, self._path)}"  # what service it is may not be told by its text
 
     def __str__(self) -> str:
         return without_password(shown(self._fs, self._path))

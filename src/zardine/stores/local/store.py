@@ -672,8 +672,12 @@ class LocalStore(Store):
             fd, status.st_size, version_of(status), path, settle, put, record, durable=self._durable, lent=lent
         )
 
+    @property
+    def unique_name(self) -> str:
+        return str(self)
+
     def beneath(self, path: str) -> tuple[Store, str]:
-        place = os.path.realpath(os.path.join(os.path.realpath(self.root), path))
+        place = os.path.realpath(os.path.join(self.root, path))
         return LocalStore(os.path.abspath(os.sep)), place.replace(os.sep, "/").strip("/")
 
     def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:

@@ -16,6 +16,13 @@ SCHEMES: Final = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az", "HTTPSt
 BUCKETS: Final = {"S3Store": "bucket", "GCSStore": "bucket", "AzureStore": "container_name"}
 """What the buckets are called in the configuration of each kind."""
 
+_ENDPOINTS: Final = {
+    "S3Store": ("endpoint", "AWS_ENDPOINT_URL"),
+    "GCSStore": ("base_url", ""),
+    "AzureStore": ("endpoint", "AZURE_STORAGE_ENDPOINT"),
+}
+"""What the URL of the service is called there, and in the environment."""
+
 
 def kind_of(thing: object) -> str | None:
     """The name of the class of obstore that ``thing`` is an instance of, also by way of a subclass; or ``None``."""
@@ -33,16 +40,16 @@ def origin_of(inner: Any, kind: str) -> tuple[str, str, str]:
     if kind == "HTTPStore":
         parts = urlsplit(inner.url)
         return parts.scheme, parts.netloc.rpartition("@")[2].lower(), ""
-    config = inner.config
     account = ""
-    if kind == "S3Store":
-        endpoint = config.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    elif kind == "GCSStore":
-        endpoint = config.get("base_url") or ""
-    else:
-        account = config.get("account_name") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME") or ""
-        endpoint = config.get("endpoint") or os.environ.get("AZURE_STORAGE_ENDPOINT") or ""
-    return SCHEMES[kind], service_of(endpoint), account
+    if kind == "AzureStore":
+        account = inner.config.get("account_name") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME") or ""
+    return SCHEMES[kind], service_of(endpoint_of(inner, kind)), account
+
+
+def endpoint_of(inner: Any, kind: str) -> str:
+    """The URL of the service of a store of buckets; empty for the cloud's own, and for what has no buckets."""
+    name, variable = _ENDPOINTS.get(kind, ("", ""))
+    return (name and inner.config.get(name)) or os.environ.get(variable) or ""
 
 
 def bucket_of(inner: Any, kind: str) -> str:
@@ -61,4 +68,4 @@ def service_of(endpoint: str) -> str:
     return f"{'127.0.0.1' if name == 'localhost' else name}{colon}{port}"
 
 
-__all__ = ["BUCKETS", "SCHEMES", "bucket_of", "kind_of", "origin_of", "service_of"]
+__all__ = ["BUCKETS", "SCHEMES", "bucket_of", "endpoint_of", "kind_of", "origin_of", "service_of"]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, ClassVar, Final, NoReturn
+from urllib.parse import urlsplit
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
@@ -41,7 +42,7 @@ from zardine.stores.object.errors import (
     region_of,
     translated,
 )
-from zardine.stores.object.kinds import SCHEMES, bucket_of, kind_of, origin_of
+from zardine.stores.object.kinds import BUCKETS, SCHEMES, bucket_of, endpoint_of, kind_of, origin_of
 from zardine.stores.object_meter import RequestMeter
 
 _NEAR: Final = ReadCost(latency=5e-5, bandwidth=1e9, requests=2)
@@ -86,6 +87,8 @@ class ObjectStore(Store):
             self._cost = replace(FAR, waiting=FAR.requests // 2)
         self._token = "version" if self._kind == "GCSStore" else "e_tag"  # what a conditional put there goes by
         self._bucket = (*origin_of(client.inner, self._kind), bucket_of(client.inner, self._kind))
+        path = urlsplit(endpoint_of(client.inner, self._kind)).path.strip("/")
+        self._bucket_name = "|".join((*self._bucket[:-1], path, self._bucket[-1]))
         self._warned = False
 
     @property
@@ -338,7 +341,10 @@ class ObjectStore(Store):
 
     @property
     def unique_name(self) -> str:
-        return f"{self} {self.origin}"
+        if self._kind not in BUCKETS:
+            return super().unique_name  # where one in memory was that is gone, another may be
+        prefix = self._client.prefix.strip("/")
+        return f"{self._bucket_name}/{prefix}" if prefix else self._bucket_name  # so that a key has one name everywhere
 
     def __str__(self) -> str:
         inner, prefix = self._inner, self._client.prefix
