@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import stat
+import sys
 from collections.abc import Callable
 from threading import Lock
 from typing import IO, Final, Protocol
@@ -148,7 +150,7 @@ class ObjectBytes:
             self.size = file.tell()
         except (AttributeError, OSError, ValueError) as error:
             raise StoreError(f"cannot read a zip archive from {file!r}: {error}") from error
-        self._is_near = isinstance(file, io.BytesIO) or _has_descriptor(file)
+        self._is_near = _is_near(file)
 
     @property
     def look_back(self) -> int:
@@ -182,12 +184,19 @@ class ObjectBytes:
         return True
 
 
-def _has_descriptor(file: IO[bytes]) -> bool:
-    """Whether a file is one of the system, so that to read it takes no request."""
-    try:
-        return file.fileno() >= 0
-    except (AttributeError, OSError, ValueError):  # of what only looks like a file
-        return False
+def _is_near(file: object) -> bool:
+    """Whether a file lies in memory or is one of the system, as its class tells: to read it takes no request.
+
+    It is not asked for its descriptor: some write their bytes to a disk for that, or give that of what they inflate.
+    """
+    if isinstance(file, (io.BufferedReader, io.BufferedRandom)):
+        file = file.raw
+    temporary = sys.modules.get("tempfile")  # who has such a file has loaded it
+    if temporary is not None and isinstance(file, temporary._TemporaryFileWrapper):
+        return _is_near(file.file)
+    return isinstance(file, (io.BytesIO, io.FileIO, mmap.mmap)) or (
+        temporary is not None and isinstance(file, temporary.SpooledTemporaryFile)
+    )
 
 
 class AsFile(io.RawIOBase):
