@@ -105,6 +105,12 @@ def _is_now(path: str, data: FileBytes) -> bool:
         return False
 
 
+def _believed(state: ZipState) -> None:
+    """That an archive can be written to: :class:`StoreError` where too many entries have two names."""
+    if state.directory is not None:
+        state.directory.misnamed()
+
+
 _ABANDONED = 60.0
 """Seconds after which an unfinished file that nobody has locked is removed."""
 
@@ -228,11 +234,11 @@ class ZipArchive:
                 return
             self.replaces = "empty files"
             with contextlib.suppress(StoreError):
-                self._loaded()
+                _believed(self._loaded())
                 return
             writer = self._locked_writer()
             try:
-                state_of(self.path, str(self), locked=True)
+                _believed(state_of(self.path, str(self), locked=True))
             except StoreError:
                 try:
                     os.ftruncate(writer.file, 0)
