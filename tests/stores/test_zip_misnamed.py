@@ -262,6 +262,20 @@ def test_names_that_are_no_keys_are_told_of(tmp_path):
     assert len(zipfile.ZipFile(path).namelist()) == 6 + 1 + 105
 
 
+def test_names_that_are_no_keys_stay_so_beside_damaged_ones(tmp_path):
+    path = tmp_path / "a.zip"
+    entries(path, ("../1", b"1"), ("../2", b"2"), ("k", b"3"), ("../3", b"4"))
+    rename(path, b"k", b"/")
+    rename(path, b"../3", b"../1")
+    for number in range(2):
+        with ZipStore(path) as store:
+            store.set(f"n{number}", b"x")
+            with pytest.raises(StoreError, match="calls it '/'"):
+                store.get("k")
+            assert list(store.list()) == ["k", "n0", "n1"][: number + 2]
+        assert zipfile.ZipFile(path).namelist() == ["../1", "../2", "/", "../1", "n0", "n1"][: number + 5]
+
+
 def test_verify_tells_of_damaged_names_of_what_belongs_to_nothing(tmp_path):
     path = tmp_path / "a.zip"
     make_array(path)
@@ -396,9 +410,12 @@ def test_open_files_that_lie_at_hand(tmp_path):
     ):
         spooled.write(data)
         named.write(data)
-        for near in (io.BytesIO(data), buffered, raw, both, spooled, named, mapped):
+        fsspec = pytest.importorskip("fsspec")
+        opened = fsspec.open(str(path), "rb").open()
+        for near in (io.BytesIO(data), buffered, raw, both, spooled, named, mapped, opened):
             with pytest.raises(StoreError, match="the directory calls it 'm'"):
                 ZipStore(near).get("k")
+        opened.close()
         assert not spooled._rolled  # nothing was written to a disk
     with gzip.open(tmp_path / "a.gz") as file:
         assert not ObjectBytes(file).is_at_hand(0)  # to go back in it is to inflate it anew

@@ -142,9 +142,8 @@ class ZipDirectory:
                 self.entries[key] = info
             else:
                 self.entries.pop(key, None)
-        if misnamed.instead:
-            misnamed.instead.clear()
-            self.others = tuple(info for info in self.others if not misnamed.has_two_names(info))
+        misnamed.instead.clear()  # to be done once
+        self.others = tuple(info for info in self.others if not misnamed.has_two_names(info))
 
     def written(self) -> list[zipfile.ZipInfo]:
         """All entries, as they are to stand in a new directory, once those with two names are :meth:`set_apart`."""

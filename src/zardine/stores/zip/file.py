@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import stat
 import sys
@@ -184,19 +183,37 @@ class ObjectBytes:
         return True
 
 
+_AROUND: Final = (
+    ("io", "BufferedReader", "raw"),
+    ("io", "BufferedRandom", "raw"),
+    ("tempfile", "_TemporaryFileWrapper", "file"),
+    ("fsspec.implementations.local", "LocalFileOpener", "f"),
+)
+"""Classes of files around other files, by module and name, and where these have the other file."""
+_NEAR: Final = (
+    ("io", "BytesIO"),
+    ("io", "FileIO"),
+    ("mmap", "mmap"),
+    ("tempfile", "SpooledTemporaryFile"),
+)
+"""Classes of files that lie in memory, or are of the system."""
+
+
 def _is_near(file: object) -> bool:
-    """Whether a file lies in memory or is one of the system, as its class tells: to read it takes no request.
+    """Whether to read a file takes no request, as its class tells.
 
     It is not asked for its descriptor: some write their bytes to a disk for that, or give that of what they inflate.
     """
-    if isinstance(file, (io.BufferedReader, io.BufferedRandom)):
-        file = file.raw
-    temporary = sys.modules.get("tempfile")  # who has such a file has loaded it
-    if temporary is not None and isinstance(file, temporary._TemporaryFileWrapper):
-        return _is_near(file.file)
-    return isinstance(file, (io.BytesIO, io.FileIO, mmap.mmap)) or (
-        temporary is not None and isinstance(file, temporary.SpooledTemporaryFile)
-    )
+    for module, name, inner in _AROUND:
+        if _is_of(file, module, name):
+            return _is_near(getattr(file, inner, None))
+    return any(_is_of(file, module, name) for module, name in _NEAR)
+
+
+def _is_of(value: object, module: str, name: str) -> bool:
+    """Whether it is of a class of a module that need not be there: who has such a value has loaded it."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return isinstance(kind, type) and isinstance(value, kind)
 
 
 class AsFile(io.RawIOBase):

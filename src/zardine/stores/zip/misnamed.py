@@ -62,7 +62,7 @@ class MisnamedEntries:
         self.hidden: set[str] = set()
         """Names in the directory that are no keys as far as is known, since their entries call themselves otherwise."""
         self.instead: dict[str, zipfile.ZipInfo | None] = {}
-        """The entries that count for names in the directory when these are kept apart."""
+        """The entries that count for keys in the directory when these are kept apart, if there are any."""
         self._offsets: frozenset[int] = frozenset()
         if not wrong:
             return
@@ -70,7 +70,8 @@ class MisnamedEntries:
         self._offsets = frozenset(each.info.header_offset for each in wrong)
         last = {info.filename: info for info in infos if info.header_offset not in self._offsets}
         for each in wrong:
-            self.instead[each.info.filename] = last.get(each.info.filename)
+            if is_key(each.info.filename):
+                self.instead[each.info.filename] = last.get(each.info.filename)
             number = self._order[each.info.header_offset]
             doubted = [name for name in each.names if name not in last or self._number(last[name]) < number]
             for name in doubted:
