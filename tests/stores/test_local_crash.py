@@ -131,6 +131,15 @@ def test_locks_of_processes(tmp_path):
     assert LocalStore(tmp_path).get("counter") == b"800"
 
 
+def test_what_fails_while_a_lock_is_held_is_not_said_to_be_the_lock(tmp_path):
+    store = LocalStore(tmp_path)
+    with pytest.raises(OSError, match="of who holds it") as caught, store.lock("k"):
+        raise PermissionError(13, "of who holds it")
+    assert type(caught.value) is PermissionError
+    with store.lock("k"):
+        pass
+
+
 def test_a_lock_is_not_inherited(tmp_path):
     """A process forked inside of a lock neither keeps nor drops it."""
     store = LocalStore(tmp_path)

@@ -299,18 +299,17 @@ def test_a_chunk_whose_name_is_damaged_is_not_one_that_was_never_stored(tmp_path
     assert own == b"c/0/1"
 
 
-def test_of_many_entries_those_are_asked_that_seem_to_have_one_name(tmp_path):
+def test_in_an_archive_of_any_size_a_damaged_name_is_not_a_missing_key(tmp_path):
     path = tmp_path / "a.zip"
     data = stored({f"c/{number}": b"x%d" % number for number in range(300)}, path)
     for damaged in (b"c/298", b"c/2x9"):
         name = data.rindex(b"c/299")
         harmed = bytes(data[:name] + damaged + data[name + 5 :])
         store = in_a_path(tmp_path / f"{damaged[-2:].decode()}.zip", harmed)
-        if damaged == b"c/298":
-            with pytest.raises(StoreError, match="the directory calls it 'c/298'"):
-                store.get("c/299")
+        with pytest.raises(StoreError, match=f"the directory calls it '{damaged.decode()}', and the name before it"):
+            store.get("c/299")
         assert store.get("c/297") == b"x297"
-    assert any(str(each).startswith("c/2x9: stray") for each in zardine.verify(tmp_path / "x9.zip").faults)
+        assert store.get("c/300") is None
 
 
 def test_a_chunk_whose_name_is_damaged_can_be_written_anew(tmp_path):

@@ -105,6 +105,12 @@ def _is_now(path: str, data: FileBytes) -> bool:
         return False
 
 
+def _believed(state: ZipState) -> None:
+    """That an archive can be written to: :class:`StoreError` where too many entries have two names."""
+    if state.directory is not None:
+        state.directory.misnamed()
+
+
 _ABANDONED = 60.0
 """Seconds after which an unfinished file that nobody has locked is removed."""
 
@@ -114,8 +120,13 @@ def compacted(writer: ZipWriter, directory: ZipDirectory, name: str) -> ZipState
 
     ``writer`` keeps other processes from writing until it is closed. The new file is locked from the first, so that
     nobody writes to it before the old one is let go of. Raises ``OSError``, and :class:`StoreError` for damaged
-    entries; then all is as before.
+    entries, those with two names among them; then all is as before.
     """
+    for each in directory.misnamed():
+        raise StoreError(
+            f"{name} is not rewritten: the name of an entry is damaged, so that it would be lost: {each}. Write "
+            "what it is of anew, or erase it"
+        )
     remove_leftovers(writer.path, _ABANDONED)
     file, temporary = new_file(writer.path)
     new = ZipWriter(writer.path, file)
@@ -185,7 +196,11 @@ class ZipArchive:
         with self.lock:
             writer, directory = self._opened_writer()
             if condition is not None:
-                there = directory.entries.get(key)
+                try:
+                    there = directory.find(key)
+                except StoreError:
+                    self._stop_writing_if_unchanged()
+                    raise
                 if (None if there is None else directory.version(there)) != condition.version:
                     self._stop_writing_if_unchanged()
                     raise ConditionFailedError(f"key {key!r} of {self} changed since it was read; nothing was written")
@@ -219,11 +234,11 @@ class ZipArchive:
                 return
             self.replaces = "empty files"
             with contextlib.suppress(StoreError):
-                self._loaded()
+                _believed(self._loaded())
                 return
             writer = self._locked_writer()
             try:
-                state_of(self.path, str(self), locked=True)
+                _believed(state_of(self.path, str(self), locked=True))
             except StoreError:
                 try:
                     os.ftruncate(writer.file, 0)
@@ -342,10 +357,13 @@ class ZipArchive:
             try:
                 # what another process wrote before we had the lock
                 state = state_of(self.path, str(self), self._state, locked=True)
+                is_ours = state.identity[:2] == writer.inode
+                if is_ours and state.directory is not None:
+                    state.directory.set_apart()
             except BaseException:
                 writer.close()
                 raise
-            if state.identity[:2] == writer.inode:
+            if is_ours:
                 self._state, self._writer = state, writer
                 return writer, state
             writer.close()

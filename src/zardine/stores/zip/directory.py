@@ -6,34 +6,37 @@ import contextlib
 import struct
 import zipfile
 import zlib
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError
 from zardine.stores.base import ByteRange, Reading, is_key, resolve_range
-from zardine.stores.zip.file import ArchiveBytes, AsFile
+from zardine.stores.zip.file import ArchiveBytes, AsFile, FileBytes
+from zardine.stores.zip.misnamed import (
+    MisnamedEntries,
+    compare_names,
+    is_in_old_letters,
+    is_named,
+    other_decoding,
+    stored_name,
+)
 from zardine.stores.zip.records import END, DirectoryEnd, earlier_ends, end_of_archive
 
 _LOCAL: Final = struct.Struct("<4s5H3I2H")
-_LENGTHS: Final = struct.Struct("<2H")
-"""How that ends: the bytes of the name, and of what stands between it and the entry."""
 _RATIO: Final = 1100
 """Deflate makes bytes at most 1032 times fewer."""
-_UTF8: Final = 0x800
-"""The flag of an entry whose name is not in the old letters."""
 _NO_SUM: Final = 0x8
 """The flag of an entry whose own header was written before its checksum was known."""
-
-_FEW: Final = 256
-"""Entries of an archive of which each is asked for its own name when that is opened, at 2 µs, or a seek of the disk."""
 
 _MOST_ENDS: Final = 100
 """Records that look like the end of a directory and are looked into, each of which may claim to be of a large one."""
 _MOST_LOOKED_INTO: Final = 4
 """Times the size of the archive that these directories have in all: they may claim the same bytes, to waste time."""
+
+_MOST_TOLD: Final = 100
+"""Names that are no keys that :meth:`ZipDirectory.faults` tells of, each."""
 
 MOST_INFLATED: Final = 2**30
 """Bytes that a compressed entry may have when it is read."""
@@ -48,9 +51,9 @@ class ZipDirectory:
 
     Names that are no keys (absolute ones, such with ``..``, directories) are as if they were not there. Of several
     entries of one name the last one counts. Names have no checksum, but each stands before its entry, too: what is read
-    is compared with that, and of few entries, and of such that seem to have one name, all are, so that a chunk whose
-    name is damaged is not taken for one that was never stored. :class:`StoreError` for archives that are damaged or
-    made to deceive.
+    is compared with that. So are all names, once, before a key is said to be missing, keys are listed, or anything is
+    changed, so that a chunk whose name is damaged is not taken for one that was never stored; elsewhere than in a local
+    file, those that lie at hand. :class:`StoreError` for archives that are damaged or made to deceive.
 
     Who reads takes one of these and gets all from it: it stays right whatever becomes of the file's name. The process
     that writes to the archive adds to ``entries``, and removes from them, but what was once written is never changed.
@@ -64,17 +67,19 @@ class ZipDirectory:
         self.entries: dict[str, zipfile.ZipInfo] = {}
         self.others: tuple[zipfile.ZipInfo, ...] = ()
         """Entries whose names are no keys."""
-        self._misnamed: dict[str, str] = {}
-        """What entries call themselves that have another name here, and that name."""
+        self._infos: Sequence[zipfile.ZipInfo] = ()
+        self._first = 0 if end is None else end.start
+        self._compared: dict[str, MisnamedEntries] = {}
         self._starts: dict[int, int] = {}
         self._names: list[str] | None = None
         if end is not None:
             infos = self._parse(end)
             self._check(infos, end.start)
             self.entries.update((info.filename, info) for info in infos if is_key(info.filename))
-            others = {info.filename: info for info in infos if not is_key(info.filename)}
-            self.others = tuple(others.values())
-            self._misnamed = self._names_before_entries(infos)
+            self.others = tuple(info for info in infos if not is_key(info.filename))
+            self._infos = infos
+            if not isinstance(data, FileBytes):
+                self._compared["names"] = compare_names(data, infos, end.start, name)
 
     @classmethod
     def of(cls, data: ArchiveBytes, name: str) -> ZipDirectory | None:
@@ -113,20 +118,49 @@ class ZipDirectory:
         )
 
     def names(self) -> list[str]:
-        """All keys, sorted. Nobody may write meanwhile."""
+        """All keys, sorted, also such as entries with two names may be of. Nobody may write meanwhile."""
         if self._names is None:
-            self._names = sorted(self.entries)
+            misnamed = self.misnamed()
+            self._names = sorted((set(self.entries) - misnamed.hidden) | misnamed.keys if misnamed else self.entries)
         return self._names
+
+    def misnamed(self) -> MisnamedEntries:
+        """The entries with two names. :class:`StoreError` where there are too many."""
+        found = self._compared.get("names")
+        if found is None:
+            # several readers may do it at the same time: one result is kept
+            found = self._compared.setdefault("names", compare_names(self._data, self._infos, self._first, self._name))
+        if found.refusal:
+            raise StoreError(found.refusal)
+        return found
+
+    def set_apart(self) -> None:
+        """Take the entries with two names out of :attr:`entries` and :attr:`others`; before anything is changed."""
+        misnamed = self.misnamed()
+        for key, info in misnamed.instead.items():
+            if info is not None:
+                self.entries[key] = info
+            else:
+                self.entries.pop(key, None)
+        misnamed.instead.clear()  # to be done once
+        self.others = tuple(info for info in self.others if not misnamed.has_two_names(info))
+
+    def written(self) -> list[zipfile.ZipInfo]:
+        """All entries, as they are to stand in a new directory, once those with two names are :meth:`set_apart`."""
+        return self.misnamed().in_order((*self.entries.values(), *self.others))
 
     def add(self, info: zipfile.ZipInfo) -> None:
         """Say that an entry was written; one of the same name is no longer there."""
         if info.filename not in self.entries:
             self._names = None
         self.entries[info.filename] = info
+        if self.misnamed().settle(info.filename):
+            self._names = None
 
     def remove(self, key: str) -> None:
         """Leave an entry out."""
-        if self.entries.pop(key, None) is not None:
+        was_there = self.entries.pop(key, None) is not None
+        if self.misnamed().settle(key) or was_there:
             self._names = None
 
     def _parse(self, end: DirectoryEnd) -> list[zipfile.ZipInfo]:
@@ -149,33 +183,53 @@ class ZipDirectory:
                 raise _DamagedError(
                     f"{self._name}: entries overlap ({info.filename!r}); it is made to deceive, or damaged"
                 )
-            stop = info.header_offset + _LOCAL.size + len(_stored_name(info)) + info.compress_size
+            stop = info.header_offset + _LOCAL.size + len(stored_name(info)) + info.compress_size
         if stop > end:
             raise _DamagedError(f"{self._name}: an entry reaches beyond the entries; it is damaged")
 
-    def _names_before_entries(self, infos: Sequence[zipfile.ZipInfo]) -> dict[str, str]:
-        """What entries call themselves that have another name here; of those that can be asked at once."""
-        asked = infos
-        if len(infos) > _FEW:
-            counts = Counter(info.orig_filename for info in infos)
-            asked = [info for info in infos if counts[info.orig_filename] > 1]
-        found = {}
-        for info in asked:
-            if self._data.is_at_hand(info.header_offset):
-                name, start = _stored_name(info), info.header_offset + _LOCAL.size
-                head = bytes(self._data.read(start - _LENGTHS.size, _LENGTHS.size + len(name)))
-                length, own = _LENGTHS.unpack_from(head)[0], head[_LENGTHS.size :]
-                if own != name or length != len(name):
-                    own = bytes(self._data.read(start, min(length, self._data.size - start)))
-                    found[own.decode("utf-8" if info.flag_bits & _UTF8 else "cp437", "replace")] = info.orig_filename
-        return found
-
     def find(self, key: str) -> zipfile.ZipInfo | None:
         """Return the entry of a key; ``None`` where there is none. :class:`StoreError` where its name is damaged."""
-        info = self.entries.get(key)
-        if info is None and key in self._misnamed:
-            raise self._damaged(key, f"the directory calls it {self._misnamed[key]!r}")
-        return info
+        info, misnamed = self.entries.get(key), self._compared.get("names")
+        if info is None:
+            misnamed = self.misnamed()
+            self._check_letters(key)
+        each = None if misnamed is None else misnamed.of(key)
+        if each is not None:
+            raise self._damaged(key, str(each))
+        return self.entries.get(key) if info is None else info  # it may be written at this moment
+
+    def may_hold(self, key: str) -> bool:
+        """Whether there is an entry of a key, or one with two names that may be of it."""
+        return key in self.entries or self.misnamed().of(key) is not None
+
+    def _check_letters(self, key: str) -> None:
+        """That a name is not there in other letters, of an entry that was not compared with what stands before it."""
+        if not key.isascii():
+            info = self.entries.get(other_decoding(key))
+            if info is not None and is_in_old_letters(info) and not self._data.is_at_hand(info.header_offset):
+                raise self._damaged(key, f"the directory calls it {info.filename!r}, in other letters")
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the names of entries, and what is not read since its name is no key."""
+        try:
+            misnamed = self.misnamed()
+        except StoreError as error:
+            yield str(error)
+            return
+        for each in misnamed:
+            keys = " and ".join(map(repr, each.names))
+            yield (
+                f"{self._name}: the name of the entry at byte {each.info.header_offset} is damaged: {each}. To read "
+                f"{keys} is an error where nothing else is of that name; write what it is of anew, or erase it"
+            )
+        others = [info for info in self.others if not (misnamed.has_two_names(info) or _is_folder(info))]
+        for info in others[:_MOST_TOLD]:
+            yield (
+                f"{self._name}: the entry {info.orig_filename!r} at byte {info.header_offset} is not read, since its "
+                "name is no key"
+            )
+        if len(others) > _MOST_TOLD:
+            yield f"{self._name}: so are {len(others) - _MOST_TOLD} more"
 
     def version(self, info: zipfile.ZipInfo) -> str:
         """Of an entry: where it lies, and what is in it."""
@@ -240,18 +294,18 @@ class ZipDirectory:
         """Where an entry's own header ends, which must say the same as the directory."""
         if info.flag_bits & 1:
             raise StoreError(f"key {key!r} of {self._name} is encrypted, which is not supported")
-        room = min(_LOCAL.size + 2**10, self._data.size - info.header_offset)
-        head = bytes(self._data.read(info.header_offset, room))
+        name = stored_name(info)
+        head = bytes(
+            self._data.read(info.header_offset, min(_LOCAL.size + len(name), self._data.size - info.header_offset))
+        )
         if len(head) < _LOCAL.size:
             raise self._damaged(key, "its header is cut short")
         fields = _LOCAL.unpack_from(head)
         start: int = info.header_offset + _LOCAL.size + fields[9] + fields[10]
-        name = _stored_name(info)
         if (
-            fields[0] != b"PK\x03\x04"
-            or fields[3] != info.compress_type
+            fields[3] != info.compress_type
             or not (info.flag_bits & _NO_SUM or fields[6] == info.CRC)
-            or (fields[9] <= room - _LOCAL.size and head[_LOCAL.size : _LOCAL.size + fields[9]] != name)
+            or not is_named(head, info, name)
         ):
             raise self._damaged(key, "its header is not the one that the directory tells of")
         if start + info.compress_size > self._data.size:
@@ -262,8 +316,9 @@ class ZipDirectory:
         return StoreError(f"key {key!r} of {self._name} is damaged: {reason}")
 
 
-def _stored_name(info: zipfile.ZipInfo) -> bytes:
-    return info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8 else "cp437", "replace")
+def _is_folder(info: zipfile.ZipInfo) -> bool:
+    """Whether it is an entry without bytes that other programs write for a folder."""
+    return info.orig_filename.endswith("/") and not info.file_size
 
 
 __all__ = ["ZipDirectory"]

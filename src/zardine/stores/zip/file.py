@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import sys
 from collections.abc import Callable
 from threading import Lock
 from typing import IO, Final, Protocol
@@ -148,7 +149,7 @@ class ObjectBytes:
             self.size = file.tell()
         except (AttributeError, OSError, ValueError) as error:
             raise StoreError(f"cannot read a zip archive from {file!r}: {error}") from error
-        self._is_near = isinstance(file, io.BytesIO) or _has_descriptor(file)
+        self._is_near = _is_near(file)
 
     @property
     def look_back(self) -> int:
@@ -182,12 +183,37 @@ class ObjectBytes:
         return True
 
 
-def _has_descriptor(file: IO[bytes]) -> bool:
-    """Whether a file is one of the system, so that to read it takes no request."""
-    try:
-        return file.fileno() >= 0
-    except (AttributeError, OSError, ValueError):  # of what only looks like a file
-        return False
+_AROUND: Final = (
+    ("io", "BufferedReader", "raw"),
+    ("io", "BufferedRandom", "raw"),
+    ("tempfile", "_TemporaryFileWrapper", "file"),
+    ("fsspec.implementations.local", "LocalFileOpener", "f"),
+)
+"""Classes of files around other files, by module and name, and where these have the other file."""
+_NEAR: Final = (
+    ("io", "BytesIO"),
+    ("io", "FileIO"),
+    ("mmap", "mmap"),
+    ("tempfile", "SpooledTemporaryFile"),
+)
+"""Classes of files that lie in memory, or are of the system."""
+
+
+def _is_near(file: object) -> bool:
+    """Whether to read a file takes no request, as its class tells.
+
+    It is not asked for its descriptor: some write their bytes to a disk for that, or give that of what they inflate.
+    """
+    for module, name, inner in _AROUND:
+        if _is_of(file, module, name):
+            return _is_near(getattr(file, inner, None))
+    return any(_is_of(file, module, name) for module, name in _NEAR)
+
+
+def _is_of(value: object, module: str, name: str) -> bool:
+    """Whether it is of a class of a module that need not be there: who has such a value has loaded it."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return isinstance(kind, type) and isinstance(value, kind)
 
 
 class AsFile(io.RawIOBase):

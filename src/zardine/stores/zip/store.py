@@ -173,7 +173,7 @@ class ZipStore(Store):
     def erase_values(self, keys: Iterable[str]) -> None:
         self._check_writable("erase from")
         wanted = [check_key(key) for key in keys]
-        self._archive().remove(lambda directory: [key for key in wanted if key in directory.entries])
+        self._archive().remove(lambda directory: [key for key in wanted if directory.may_hold(key)])
 
     def erase_prefix(self, prefix: str) -> None:
         check_prefix(prefix)
@@ -217,7 +217,10 @@ class ZipStore(Store):
         if directory is None:
             return iter(())
         return iter(
-            [(key, directory.version(directory.entries[key])) for key in names_below(directory.names(), prefix)]
+            [
+                (key, directory.version(directory.entries[key]) if key in directory.entries else None)
+                for key in names_below(directory.names(), prefix)
+            ]
         )
 
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
@@ -231,7 +234,13 @@ class ZipStore(Store):
         return KeyedLock((str(self) if self._use is None else self._use.archive.path, check_key(key)))
 
     def faults(self) -> Iterator[str]:
-        """What is wrong with the archive itself, if anything, for :func:`zardine.verify`."""
+        """What is wrong with the archive itself, and with names in it, if anything, for :func:`zardine.verify`."""
+        yield from self._torn()
+        directory = self._now()
+        if directory is not None:
+            yield from directory.faults()
+
+    def _torn(self) -> Iterator[str]:
         if self._use is not None:
             torn = self._archive().torn()
         else:
@@ -252,7 +261,7 @@ class ZipStore(Store):
 
         Files count if they did not change in the last ``older_than`` seconds.
         """
-        yield from self.faults()
+        yield from self._torn()
         if self._use is not None:
             yield from leftovers(self._use.archive.path, older_than)
 

@@ -58,9 +58,8 @@ class ZipWriter:
 
     def write_directory(self, directory: ZipDirectory) -> None:
         """Write the directory, behind the entries on the disk as in the file: the archive is whole then."""
-        infos = (*directory.entries.values(), *directory.others)
         os.fsync(self.file)
-        self._write((directory_bytes(infos, self.end, directory.comment),))
+        self._write((directory_bytes(directory.written(), self.end, directory.comment),))
         os.fsync(self.file)
         self.changed = False
         directory.stop = self.end

@@ -309,7 +309,12 @@ def _sort_keys(
         elif not documents.is_broken:
             what = "a node cannot lie below an array" if name.rpartition("/")[2] in ALL_NAMES else "it is no chunk key"
             suspects.append(_stray(path, key, what))
-    found.faults += [each for each in suspects if each.key is not None and store.exists(each.key)]
+    for each in suspects:
+        try:
+            if each.key is not None and store.exists(each.key):
+                found.faults.append(each)
+        except StoreError as error:  # what it is cannot be told
+            found.faults.append(Fault(each.place, each.key, kind="store", message=str(error)))
 
 
 def _encodings(store: Store, path: str) -> list[ChunkKeyEncoding]:
