@@ -18,10 +18,14 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-import distance
-import environment
-import far_server
+BENCHMARKS = str(Path(__file__).parents[1] / "benchmarks")
+sys.path.insert(0, BENCHMARKS)
+try:
+    import distance
+    import environment
+    import far_server
+finally:
+    sys.path.remove(BENCHMARKS)  # which has a module called vectors, as there is a package of tests
 
 LARGE = bytes(range(256)) * 40_000
 """10 MB."""

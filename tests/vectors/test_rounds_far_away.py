@@ -36,11 +36,11 @@ class FarBucket:
         """The store, as for one who knows nothing of it."""
         return object_store_of_url("s3", f"{self._bucket}/a.zv", servers.s3_options(self.proxy.url))
 
-    def make(self, change: Callable[[Any], object], *, rounds: int, requests: int) -> None:
+    def make(self, change: Callable[[Any], object], *, rounds: int, requests: int, latency: float = LATENCY) -> None:
         """Make a change, in so many rounds and requests at most."""
         place = self.place()
         self.proxy.reset()
-        self.proxy.latency = LATENCY
+        self.proxy.latency = latency
         try:
             change(place)
         finally:
@@ -127,5 +127,5 @@ def test_objects_that_are_there(bucket: FarBucket) -> None:
 
 def test_a_level_of_a_pyramid(bucket: FarBucket) -> None:
     bucket.make(write_points, rounds=6, requests=17)
-    bucket.make(lambda place: vectors.build_pyramid(place, factors=[(2.0, 1.0)]), rounds=65, requests=111)
+    bucket.make(lambda place: vectors.build_pyramid(place, factors=[(2.0, 1.0)]), rounds=65, requests=111, latency=0.07)
     assert vectors.validate(bucket.place()).findings == ()
