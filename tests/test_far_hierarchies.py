@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import zardine
+from engine.far_store import Far
 from servers.far_bucket import FarBucket
-from vectors.test_side_by_side import Far
 from zardine.cli.facts import group_facts, stored_facts
 from zardine.cli.walk import nodes_below
 from zardine.engine.side_by_side import Descent, each_begun

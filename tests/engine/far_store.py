@@ -1,4 +1,4 @@
-"""A store that is far away, as far as those who use it can tell."""
+"""Stores that are far away, as far as those who use them can tell."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from zardine.storage import WrapperStore
+from zardine.stores.base import ReadCost
 
 
 class FarStore(WrapperStore):
@@ -32,3 +33,15 @@ class FarStore(WrapperStore):
 
     def wait_for_writers(self, prefix: str) -> bool:
         return False
+
+
+class Far(WrapperStore):
+    """A store of which each request takes long, as far as others can tell."""
+
+    @property
+    def has_cheap_looks(self) -> bool:
+        return False
+
+    @property
+    def cost(self) -> ReadCost:
+        return ReadCost(latency=0.03, requests=8)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from engine.far_store import Far
 from servers.far_bucket import FarBucket
 from vectors.test_reading_ahead import BOX, write
-from vectors.test_side_by_side import Far
 from zardine import vectors
 from zardine.errors import StoreError, ZardineError
 from zardine.storage import MemoryStore

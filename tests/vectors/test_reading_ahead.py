@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.far_store import Far
 from servers import servers
 from servers.fault_proxy import FaultProxy
-from vectors.test_side_by_side import Far
 from zardine import vectors
 from zardine.engine.side_by_side import begun
 from zardine.errors import SelectionError, StoreError

@@ -8,23 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.far_store import Far
 from zardine import vectors
 from zardine.engine.side_by_side import begun
 from zardine.errors import StoreError
-from zardine.storage import MemoryStore, WrapperStore
-from zardine.stores.base import ReadCost
-
-
-class Far(WrapperStore):
-    """A store of which each request takes long, as far as others can tell."""
-
-    @property
-    def has_cheap_looks(self) -> bool:
-        return False
-
-    @property
-    def cost(self) -> ReadCost:
-        return ReadCost(latency=0.03, requests=8)
+from zardine.storage import MemoryStore
 
 
 class Meeting(Far):

@@ -17,8 +17,8 @@ from threading import Lock
 from typing import Any, Final
 
 from zardine.engine.freshness import is_far
-from zardine.engine.side_by_side import made
-from zardine.engine.workers import for_each, in_background, most_requests
+from zardine.engine.side_by_side import made, side_by_side
+from zardine.engine.workers import in_background, most_requests
 from zardine.errors import StoreError, UnsupportedError
 from zardine.hierarchy.find import document_key
 from zardine.limits import DOCUMENT, limit_of
@@ -169,14 +169,9 @@ class AheadStore(WrapperStore):
                 looks.append(partial(self._hold_below, folder, below))
                 given = {name: found for name, found in given.items() if name not in below}
         looks += [partial(self._is_same, name, found) for name, found in given.items()]
-        same = [False] * len(looks)
-
-        def look(number: int) -> None:
-            same[number] = looks[number]()
-
         with suppress(StoreError, UnsupportedError):
-            for_each(look, range(len(looks)), len(looks), most_requests(self._store))
-        return all(same)
+            return all(side_by_side(self._store, looks))
+        return False
 
     def _is_same(self, name: str, found: Any) -> bool:
         store = self._store
