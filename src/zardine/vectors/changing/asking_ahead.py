@@ -79,8 +79,8 @@ def ask_for_cells(
 
     ``given`` makes the rows of the points that are linked, ``(L, W)``; ``only_across``: those in different chunks.
     """
-    store = level.owner.store
-    if not isinstance(store, HeldValues) or not store.asks_ahead or not len(points):
+    store = _asking(level)
+    if store is None or not len(points):
         return
     with suppress(*_ANY):
         links = None if given is None else given()
@@ -112,8 +112,8 @@ def ask_for_cells(
 
 def ask_for_links(level: Level, new: Content) -> None:
     """Ask for shards of attributes, and of links, that adding ``new`` is going to read."""
-    store = level.owner.store
-    if not isinstance(store, HeldValues) or not store.asks_ahead:
+    store = _asking(level)
+    if store is None:
         return
     with suppress(*_ANY):
         values = list[str]()
@@ -130,8 +130,8 @@ def ask_for_links(level: Level, new: Content) -> None:
 
 def ask_for_tables(level: Level) -> None:
     """Ask for the tables of objects, where they are not large, and for documents of attributes and links."""
-    store = level.owner.store
-    if not isinstance(store, HeldValues) or not store.asks_ahead:
+    store = _asking(level)
+    if store is None:
         return
     with suppress(*_ANY):
         segments = _paths_in(level, "links/0")
@@ -152,8 +152,8 @@ def ask_for_chunks(level: Level, chunks: Ints, names: Iterable[str] | None = Non
 
     Without: of all that belongs to vertices, and of links that end there.
     """
-    store = level.owner.store
-    if not isinstance(store, HeldValues) or not store.asks_ahead or not 0 < len(chunks) <= _MOST_CHUNKS:
+    store = _asking(level)
+    if store is None or not 0 < len(chunks) <= _MOST_CHUNKS:
         return
     with suppress(*_ANY):
         if names is not None:
@@ -169,6 +169,12 @@ def ask_for_chunks(level: Level, chunks: Ints, names: Iterable[str] | None = Non
             near = np.concatenate([chunks, *(chunks - np.asarray(each) for each in offsets)])
             values += _shards_of(level, path, near, only_listed=True)
         store.ask((), values=list(dict.fromkeys(values)))
+
+
+def _asking(level: Level) -> HeldValues | None:
+    """The store of a level that is changed, where it is worth while to ask it ahead."""
+    store = level.owner.store
+    return store if isinstance(store, HeldValues) and store.asks_ahead else None
 
 
 def _paths_in(level: Level, family: str) -> list[str]:
