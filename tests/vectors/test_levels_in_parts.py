@@ -440,3 +440,16 @@ def test_files_of_10_gigabytes_in_one_gigabyte(ending: str, count: int, chunk: f
     command = [sys.executable, "-c", _IMPORT, str(source), str(tmp_path / "a.zv"), str(chunk)]
     megabytes = int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     assert megabytes < (1000 if SOAK else 250)
+
+
+def test_much_is_not_worked_out_where_something_is_stored_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, points = MemoryStore(), np.random.default_rng(3).random((500, 3))
+    vectors.write_points(store, points, chunk_shape=0.5)
+    in_parts(monkeypatch, 100)
+    monkeypatch.setattr(large_stores, "prepare", lambda *_, **__: pytest.fail("the positions were gone through"))
+    with pytest.raises(NodeExistsError, match="overwrite=True"):
+        vectors.write_points(store, points, chunk_shape=0.5)
+    with pytest.raises(NodeExistsError, match="overwrite=True"):
+        vectors.write_polylines(store, [points], chunk_shape=0.5)
+    with pytest.raises(NodeExistsError, match="overwrite=True"):
+        vectors.write_graph(store, points, [[0, 1]], chunk_shape=0.5)

@@ -17,6 +17,7 @@ from zardine.vectors.changing.creating import (
     Prepared,
     StoreOptions,
     check_options,
+    check_room,
     level_in_parts,
     new_objects,
     new_store,
@@ -75,7 +76,7 @@ def store_points(
     ``step`` is called with the share of them that is worked out; ``origin`` is what the root document says of where the
     store comes from. Raises as :func:`write_points`.
     """
-    prepared = prepare(vertices.corners(), options, may_ignore=True, count=vertices.count)
+    prepared = _prepare(path, vertices, options, may_ignore=True)
     chosen = vertices if prepared.kept is None else Inside(vertices, prepared.bounds)
     if vertices.count <= WHOLE:
         content = binned_points(*loaded(chosen), prepared.chunk_shape, prepared.bin_shape, prepared.bounds)
@@ -103,7 +104,7 @@ def store_lines(
     Raises as :func:`write_polylines`.
     """
     vertices = lines.vertices
-    prepared = prepare(vertices.corners(), options, may_ignore=False, count=vertices.count)
+    prepared = _prepare(path, vertices, options)
     if vertices.count <= WHOLE:
         shape, corners = prepared.chunk_shape, prepared.bounds
         content = polyline_content(*loaded(vertices), lines.lengths, shape, lines.objects, corners, lines.groups)
@@ -133,7 +134,7 @@ def store_trees(
     arguments, and errors, are those of :func:`store_lines`.
     """
     vertices = trees.vertices
-    prepared = prepare(vertices.corners(), options, may_ignore=False, count=vertices.count)
+    prepared = _prepare(path, vertices, options)
     if vertices.count <= WHOLE:
         positions, columns = loaded(Without(vertices, ABOVE))
         above = np.concatenate([np.zeros(0, np.int64), *(values[ABOVE] for _, values in vertices.parts())])
@@ -178,7 +179,7 @@ def store_linked(
     Other arguments, and errors, are those of :func:`store_lines`.
     """
     vertices, objects = linked.vertices, linked.objects
-    prepared = prepare(vertices.corners(), options, may_ignore=False, count=vertices.count)
+    prepared = _prepare(path, vertices, options)
     if vertices.count <= WHOLE:
         positions, columns = loaded(vertices)
         row = np.searchsorted(objects.ids, columns[OWNER].values)
@@ -230,6 +231,13 @@ def write_linked(
         ids = np.union1d(ids, values[OWNER])
     objects, groups = new_objects(GivenObjects(ids, *(options.get(name) for name in own)), len(ids))
     store_linked(path, Linked(vertices, links, objects, groups), kind, plain, step, origin)
+
+
+def _prepare(path: StoreLike, vertices: Vertices, options: StoreOptions, *, may_ignore: bool = False) -> Prepared:
+    """Check the options; before much is read, whether something is stored at ``path`` that is to stay."""
+    if vertices.count > WHOLE:
+        check_room(path, options.get("overwrite", False))
+    return prepare(vertices.corners(), options, may_ignore=may_ignore, count=vertices.count)
 
 
 def _store_in_parts(
