@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -274,6 +275,32 @@ class Open(Operation):
     def wrong(self, n: int, result: Any) -> str | None:
         expected = self.setting.layout.shape
         return None if tuple(result.shape) == expected else f"shape {result.shape} for {expected}"
+
+
+class OpenNew(Operation):
+    """Open an array that this process has never opened; no two have the same document."""
+
+    most = 400
+    warm_up = 20
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        document = json.loads((Path(setting.source) / "zarr.json").read_text())
+        self.places = [setting.scratch / f"a{n}" for n in range(self.warm_up + self.most)]
+        for n, place in enumerate(self.places):
+            place.mkdir()
+            own = {"shape": self._shape(n), "attributes": {"number": n, "name": f"array {n}"}}
+            (place / "zarr.json").write_text(json.dumps(document | own))
+
+    def _shape(self, n: int) -> list[int]:
+        first, *others = self.setting.layout.shape
+        return [first + n, *others]
+
+    def run(self, n: int) -> Any:
+        return self.use.open(str(self.places[n]))
+
+    def wrong(self, n: int, result: Any) -> str | None:
+        return None if list(result.shape) == self._shape(n) else f"shape {result.shape} for {self._shape(n)}"
 
 
 class ListGroup(Operation):

@@ -54,7 +54,9 @@ def report(results: Results) -> str:
 
 def heading(results: Results) -> str:
     about = results.about
-    rounds = f"{about['rounds']} rounds" if about["rounds"] > 1 else "one round"
+    counts = [len(results.cell(workload.name, OURS).rounds) for workload in results.workloads] or [0]
+    few, many = min(counts), max(counts)
+    rounds = f"{few} to {many} rounds" if few < many else f"{many} rounds" if many > 1 else "one round"
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
     return (
         f"{about['system']}, {about['threads']} cores, Python {about['python']}; {versions}. zardine's native kernel:"

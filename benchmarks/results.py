@@ -83,11 +83,9 @@ class Results:
         return list(dict.fromkeys(each for record in records for each in record.get("failed", [])))
 
     def best_peer(self, workload: Workload) -> tuple[str, float] | None:
-        """The fastest peer (or the one the ratio is meant against) that gave the right result, and its seconds."""
+        """The fastest peer that gave the right result, and its seconds."""
         cells = {peer: self.cell(workload.name, peer) for peer in PEERS}
         times = {peer: cell.seconds for peer, cell in cells.items() if cell.seconds is not None and not cell.wrong}
-        if workload.against is not None:
-            times = {peer: seconds for peer, seconds in times.items() if peer == workload.against}
         if not times:
             return None
         best = min(times, key=lambda peer: times[peer])
