@@ -310,7 +310,7 @@ class Meddled(CountingStore):
 
 @pytest.mark.parametrize("tell", ["facts", "shards"])
 def test_levels_that_come_and_go_while_they_are_told_of(tell: str) -> None:
-    """After each request of who tells of them: that was an error, of a level that is not there, or half of its facts."""
+    """After each request of who tells of them: that was an error, of a level that is not there, or half of it."""
 
     def told(place: Any) -> Any:
         if tell == "shards":
@@ -346,7 +346,9 @@ def test_levels_that_come_and_go_while_they_are_told_of(tell: str) -> None:
         assert requests > 20
 
 
-def test_a_level_that_nobody_has_finished_and_nobody_makes_is_told_of_as_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_level_without_a_document_that_nobody_makes_is_damage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     store, waits = MemoryStore(), list[float]()
     vectors.write_points(store, _places(np.arange(MANY)), chunk_shape=20)
     store.set("1/vertices/c/0/0/0", b"")

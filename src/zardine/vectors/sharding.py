@@ -87,7 +87,6 @@ def get_shard_info(path: StoreLike, *, sizes: bool = False) -> dict[str, dict[st
     removed meanwhile it is told again, as by :func:`zardine.vectors.describe_store`.
     """
 
-
     def tell(owner: VectorStore, levels: Sequence[Level], _: object) -> dict[str, dict[str, Any]]:
         each = each_begun(owner.store, partial(_shard_info, sizes), levels)
         return {name: facts for _, told in each for name, facts in told().items()}
