@@ -14,7 +14,7 @@ import pytest
 from effort import SOAK
 from vectors.stores_of_all_kinds import WRITERS, read_all, store_of
 from zardine import vectors
-from zardine.errors import SelectionError, UnsupportedError
+from zardine.errors import MetadataError, SelectionError, UnsupportedError
 from zardine.storage import CountingStore, LocalStore, MemoryStore
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.storing.steady import read_table
@@ -284,6 +284,78 @@ def test_what_changes_before_it_is_checked_again_is_no_change(
     monkeypatch.setattr(checks, "_report", report)
     assert [each.kind for each in vectors.validate(busy).findings] == ["levels-older"]
     assert len(tried) == 2
+
+
+class Meddled(CountingStore):
+    """A store in which somebody does something once, right after a number of requests."""
+
+    left = -1
+    other: Any = None
+
+    def _after(self, found: Any) -> Any:
+        self.left -= 1
+        if self.left == 0:
+            self.other()
+        return found
+
+    def read(self, *args: Any, **kwargs: Any) -> Any:
+        return self._after(super().read(*args, **kwargs))
+
+    def read_up_to(self, *args: Any, **kwargs: Any) -> Any:
+        return self._after(super().read_up_to(*args, **kwargs))
+
+    def list_dir(self, *args: Any, **kwargs: Any) -> Any:
+        return self._after(super().list_dir(*args, **kwargs))
+
+
+@pytest.mark.parametrize("tell", ["facts", "shards"])
+def test_levels_that_come_and_go_while_they_are_told_of(tell: str) -> None:
+    """After each request of who tells of them: that was an error, of a level that is not there, or half of it."""
+
+    def told(place: Any) -> Any:
+        if tell == "shards":
+            return vectors.get_shard_info(place)
+        facts = vectors.describe_store(place)
+        assert len(vectors.open(place)) == MANY
+        return {key: value for key, value in facts.items() if key != "path"}
+
+    store, states, known = MemoryStore(), dict[int, dict[str, bytes]](), {}
+
+    def become(count: int) -> None:
+        for key in list(store.list()):
+            store.erase(key)
+        for key, value in states[count].items():
+            store.set(key, value)
+
+    vectors.write_points(store, _places(np.arange(MANY)), chunk_shape=20, object_ids=np.arange(MANY) % 5)
+    for count in (1, 2):
+        vectors.build_pyramid(store, factors=[(2, 1)] * count, anew=True)
+        states[count] = {key: bytes(store.get(key) or b"") for key in store.list()}
+        known[count] = told(store)
+    assert known[1] != known[2]
+    for before, after in ((2, 1), (1, 2)):
+        requests, met = 1, True
+        while met:
+            become(before)
+            meddled = Meddled(store)
+            meddled.left, meddled.other = requests, lambda: become(after)  # noqa: B023
+            found = told(meddled)
+            met = meddled.left <= 0
+            assert found in (known[after], known[before]) if met else found == known[before]
+            requests += 1
+        assert requests > 20
+
+
+def test_a_level_without_a_document_that_nobody_makes_is_damage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, waits = MemoryStore(), list[float]()
+    vectors.write_points(store, _places(np.arange(MANY)), chunk_shape=20)
+    store.set("1/vertices/c/0/0/0", b"")
+    monkeypatch.setattr("zardine.stores.attempts.time.sleep", waits.append)
+    with pytest.raises(MetadataError, match="no level 1"):
+        vectors.describe_store(store)
+    assert len(waits) == 3
 
 
 def test_a_table_that_others_store_anew_is_opened_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

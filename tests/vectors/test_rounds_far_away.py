@@ -125,7 +125,21 @@ def test_objects_that_are_there(bucket: FarBucket) -> None:
     assert vectors.validate(bucket.place()).findings == ()
 
 
-def test_a_level_of_a_pyramid(bucket: FarBucket) -> None:
+def test_a_level_of_points(bucket: FarBucket) -> None:
     bucket.make(write_points, rounds=6, requests=17)
-    bucket.make(lambda place: vectors.build_pyramid(place, factors=[(2.0, 1.0)]), rounds=65, requests=111, latency=0.07)
+    bucket.make(lambda place: vectors.build_pyramid(place, factors=[(2.0, 1.0)]), rounds=18, requests=60, latency=0.1)
     assert vectors.validate(bucket.place()).findings == ()
+
+
+def test_levels_of_lines(bucket: FarBucket) -> None:
+    bucket.make(write_lines, rounds=6, requests=27)
+    bucket.make(lambda place: vectors.build_pyramid(place, factors=[(2.0, 1.0)] * 2), rounds=28, requests=100)
+    assert vectors.validate(bucket.place()).findings == ()
+    anew: dict[str, Any] = {"factors": [(2.0, 1.0)] * 2, "anew": True}
+    bucket.make(lambda place: vectors.build_pyramid(place, **anew), rounds=48, requests=155, latency=0.1)
+    bucket.make(vectors.build_pyramid, rounds=6, requests=48, latency=0.1)  # nothing has changed
+    bucket.make(validate, rounds=38, requests=380)
+
+
+def validate(place: Any) -> None:
+    assert vectors.validate(place).findings == ()

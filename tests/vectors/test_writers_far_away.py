@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effort import some
 from vectors.geometry_samples import Killed, MortalStore, Unlocked, copy_of
 from vectors.stores_of_all_kinds import at_once
 from zardine import vectors
@@ -462,3 +463,39 @@ def test_a_change_whose_answer_is_lost_is_made_once(most: int, times: int, monke
     wanted = [*lines_along(8), *lines_along(times, 20), *lines_along(2, 40)]
     assert found == sorted(str(line.tolist()) for line in wanted)
     assert vectors.validate(store).findings == ()
+
+
+def build_levels(store: Store) -> None:
+    vectors.build_pyramid(store, factors=[(2, 1), (2, 1)], anew=True)
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["first", "anew"])
+def test_who_is_killed_while_a_pyramid_is_built(before: int) -> None:
+    """No level is half made: those that readers know are whole, and the next writer removes what else there is."""
+    start = MemoryStore()
+    write_lines(start)
+    for _ in range(before):
+        build_levels(start)
+    whole = copy_of(start)
+    build_levels(FarMortal(whole))
+    lines = [line.tolist() for line in vectors.read_polylines(whole).lines]
+    known = {number: vectors.read_polylines(whole, level=number).positions.tolist() for number in (1, 2)}
+    assert vectors.validate(whole).findings == ()
+    calls = FarMortal(copy_of(start))
+    build_levels(calls)
+    seen = set()
+    for changes in some(range(10**6 - calls.left), 4):
+        store = copy_of(start)
+        with suppress(Killed):
+            build_levels(FarMortal(store, changes))
+        assert [line.tolist() for line in vectors.read_polylines(store).lines] == lines
+        levels = vectors.open(store).levels
+        seen.add(len(levels))
+        assert levels == list(range(len(levels)))
+        for number in levels[1:]:
+            assert vectors.read_polylines(store, level=number).positions.tolist() == known[number]
+        build_levels(store)
+        assert vectors.validate(store).findings == ()
+        assert vectors.read_polylines(store, level=2).positions.tolist() == known[2]
+        assert state_of(store).keys() == state_of(whole).keys()
+    assert seen == {1, 2, 3} if before else seen >= {1, 2}

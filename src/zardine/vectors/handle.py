@@ -138,7 +138,7 @@ class Vectors:
         return Groups(self._documents.at(self.path), self._documents.kind)
 
     def __len__(self) -> int:
-        """How many vertices level 0 has."""
+        """How many vertices level 0 has, as its document tells: see :meth:`Selection.count`."""
         return int(self._told("0")["levels"][0]["vertex_count"])
 
     def __repr__(self) -> str:

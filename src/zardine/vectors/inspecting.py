@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from zardine.vectors.format.grids import in_box
 from zardine.vectors.format.ragged import find_rows
 from zardine.vectors.format.removed_objects import parse_removed
 from zardine.vectors.reading.answer import chunk_box, chunks_for, given_chunks
+from zardine.vectors.reading.levels_together import tell_of_levels
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_cross_links
 from zardine.vectors.reading.loading_objects import load_groups, load_manifests, load_object_tables
@@ -101,9 +103,16 @@ def describe_store(path: StoreLike, *, sizes: bool = False) -> dict[str, Any]:
 
     With ``sizes`` each level also has ``stored``: of each array below it, by its path, ``objects`` and ``nbytes``, how
     many objects are stored and how many bytes they have together. That lists all of them.
+
+    Where levels are made or removed meanwhile it is told again, a few times, and then
+    :class:`~zardine.errors.StoreError` is raised.
     """
-    owner = VectorStore.open(path)
-    root, (levels, older) = owner.root, owner.look_at_levels()
+    return tell_of_levels(path, partial(_facts, sizes))
+
+
+def _facts(sizes: bool, owner: VectorStore, levels: Sequence[Level], older: Sequence[int]) -> dict[str, Any]:
+    """What :func:`describe_store` tells."""
+    root = owner.root
 
     def told(level: Level) -> dict[str, Any]:
         below = looked_below(

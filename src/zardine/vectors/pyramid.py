@@ -17,17 +17,19 @@ from zardine.errors import CorruptionError, DataError, MetadataError, ZarrUserWa
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
 from zardine.user_warnings import warn_user
+from zardine.vectors.changing.asking_ahead import ask_for_attributes_of_objects, ask_to_coarsen, of_pyramid
 from zardine.vectors.changing.level_updates import links_to_parents, update_level
 from zardine.vectors.changing.levels import (
     begin_level,
     describe_levels,
     end_level,
     erase_levels,
+    fill_level,
     forget_age,
     forget_levels,
     open_to_update,
 )
-from zardine.vectors.changing.one_writer import alone_with_claim
+from zardine.vectors.changing.one_writer import alone_asking
 from zardine.vectors.content.arguments import shown
 from zardine.vectors.content.coarsening import Nesting, coarsened, each_alone
 from zardine.vectors.content.content import Content, Fragments, Objects
@@ -43,6 +45,7 @@ from zardine.vectors.reading.presence import check_all, present_chunks, stored_c
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.node_parts import NodeParts
+from zardine.vectors.storing.spools import SpooledBlobs
 from zardine.vectors.storing.store import UNFINISHED, Level, VectorStore, named_levels
 from zardine.vectors.storing.touched import MADE
 from zardine.vectors.storing.transactions import replace_nodes
@@ -56,11 +59,14 @@ _COARSEST = 2**32
 _ROWS_OF_A_BLOCK = 2**18
 """Vertices that are coarsened at a time, about."""
 
+_LITTLE = 2**22
+"""Bytes of links that are stored beside the level that they lead to: both are in memory, encoded, at the same time."""
+
 _FAR = 2**60
 """Chunks from the origin, more than any is away."""
 
 
-@alone_with_claim
+@alone_asking(of_pyramid, claims=True)
 def build_pyramid(
     path: StoreLike,
     *,
@@ -184,11 +190,16 @@ def _make(
     """Make the levels above those ``kept`` anew; others that are there go."""
     steps, linked = options["factors"], options["cross_level_links"]
     bin_shape = np.asarray(owner.root.bin_shape) * np.prod([coarsen for coarsen, _ in steps[:kept]])
-    content = _load_objects(KeptLevel.of(owner.level(kept))) if len(steps) > kept else None
+    content: Content | None = None
+    if len(steps) > kept:
+        fine = KeptLevel.of(owner.level(kept))
+        ask_to_coarsen(fine, tables=True)
+        content = _load_objects(fine)
     for number in range(kept + 1, len(steps) + 1):
         coarsen, sparsity = steps[number - 1]
         bin_shape = bin_shape * coarsen
         fine = KeptLevel.of(owner.level(number - 1))  # each block asks for the same documents
+        ask_to_coarsen(fine)
         coarse = _Coarse(owner, fine, ratios[number - 1], bin_shape, sparsity, linked=linked)
         content = coarse.make(content, generator)
         if number == kept + 1:
@@ -378,9 +389,14 @@ class _Coarse:
         block = new_level(number, self._count, [name for name in FAMILIES if name in paths], **more)
         told = {MADE: {**made, "of": self._fine.document.vertex_count}, UNFINISHED: True}
         down = [Node("links", group()), *self._down.nodes()] if self._linked else []
-        replace_nodes(level, [*nodes, *down], [], {**block, **told})
-        if self._linked:
-            _store_links(self._owner.level(number - 1), self._up, 1)
+        up = self._up.nodes()
+
+        def link() -> None:
+            if self._linked:
+                _store_links(self._owner.level(number - 1), up, 1)
+
+        held = sum(node.cells.nbytes for node in up if isinstance(node.cells, SpooledBlobs))
+        fill_level(level, [*nodes, *down], {**block, **told}, link, is_little=held <= _LITTLE)
 
     def _grid(self, keys: Ints) -> Grid:
         """The grid of the level, which holds every cell that is made of those of ``keys``."""
@@ -426,9 +442,9 @@ def _vertices(level: Level) -> CellArray:
     return found
 
 
-def _store_links(level: Level, parts: NodeParts, delta: int) -> None:
+def _store_links(level: Level, links: Sequence[Node], delta: int) -> None:
     nodes: list[Node] = [Node("links", group())] if level.attributes("links") is None else []
-    nodes += parts.nodes()
+    nodes += links
     there = {node.path for node in nodes}
     family = f"links/{signed(delta)}"
     removed = [f"{family}/{name}" for name in level.names(family) if f"{family}/{name}" not in there]
@@ -473,6 +489,7 @@ def _load_objects(level: Level) -> Content | None:
         return sum(len(part.positions) for part in parts)
 
     _over_cells(level, load)
+    ask_for_attributes_of_objects(level)
     content = with_objects(level, _one_after_the_other(parts), manifests, attributes=ALL)
     return replace(content, groups=groups)
 

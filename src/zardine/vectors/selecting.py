@@ -90,6 +90,8 @@ class Selection:
         """Return how many vertices it has: rows of ``positions`` that :meth:`read` would give.
 
         Positions are read where documents do not tell, in bounded memory; what :meth:`batches` says of it holds here.
+        Of a whole level its document tells, which is believed: other programs may leave cells that it does not count
+        (zarr-vectors 0.9.2 does), which :meth:`read` gives, too, and which only reading, or ``validate``, finds.
         """
         query = replace(self.query, attributes=None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from zardine.tools.progress import Progress
 from zardine.vectors.changing.one_writer import alone_with_claim
 from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.format.layouts import ASKED, SHARDED_NOTE, Shards, cells_metadata, fitting_shards, shards_from
+from zardine.vectors.reading.levels_together import tell_of_levels
 from zardine.vectors.reading.looking_below import looked_below
 from zardine.vectors.reading.presence import check_whole
 from zardine.vectors.storing.cell_bytes import stored_sizes
@@ -82,11 +83,15 @@ def get_shard_info(path: StoreLike, *, sizes: bool = False) -> dict[str, dict[st
     """Tell of each array of cells, by its path: ``shard_shape``, ``grid_shape``, ``chunks`` and ``compressors``.
 
     With ``sizes`` also ``objects`` and ``nbytes``: how many objects (shards, or single cells) are stored, and how many
-    bytes they have together. That lists all of them; without, documents alone are read.
+    bytes they have together. That lists all of them; without, documents alone are read. Where levels are made or
+    removed meanwhile it is told again, as by :func:`zardine.vectors.describe_store`.
     """
-    owner = VectorStore.open(path)
-    levels = each_begun(owner.store, partial(_shard_info, sizes), owner.look_at_levels()[0])
-    return {name: facts for _, told in levels for name, facts in told().items()}
+
+    def tell(owner: VectorStore, levels: Sequence[Level], _: object) -> dict[str, dict[str, Any]]:
+        each = each_begun(owner.store, partial(_shard_info, sizes), levels)
+        return {name: facts for _, told in each for name, facts in told().items()}
+
+    return tell_of_levels(path, tell)
 
 
 def _shard_info(sizes: bool, level: Level) -> dict[str, dict[str, Any]]:

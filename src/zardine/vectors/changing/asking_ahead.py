@@ -27,6 +27,7 @@ from zardine.vectors.content.content import Content
 from zardine.vectors.content.link_placement import place_in_cells
 from zardine.vectors.format.grids import distinct_chunks_of
 from zardine.vectors.format.links import parse_segment, segment_of
+from zardine.vectors.reading.presence import present_chunks
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.held_values import HeldValues, keys_of
 from zardine.vectors.storing.store import Level
@@ -38,6 +39,13 @@ _MOST: Final = 32
 
 _MOST_CHUNKS: Final = 1024
 """Chunks of which shards are asked for: of more, most are large, and are not held."""
+
+_OF_A_VERTEX: Final = 64
+"""Bytes that a vertex takes with what it is in, at most, about."""
+_MOST_COARSENED: Final = 32 * 2**20
+"""Bytes of vertices of a level that are held while a coarser one is made of them ..."""
+_MOST_COARSENED_OBJECTS: Final = 2048
+"""... and how many objects they are stored in."""
 
 _FEW: Final = 2
 """Chunks of a table that are asked for before it is known which of them are needed."""
@@ -64,6 +72,11 @@ def of_points(_: Any, vertex_attributes: Any, object_ids: Any, *__: Any) -> Aske
 def of_change(*_: Any, **__: Any) -> Asked:
     """What changing elements that are there is going to read in any case."""
     return Asked([*_CELLS, "links/0", *_OBJECTS], [*_FOLDERS, "links/0", "object_attributes"])
+
+
+def of_pyramid(*_: Any, **__: Any) -> Asked:
+    """What making coarser levels, or making them anew, is going to read of each level in any case."""
+    return Asked([*_CELLS, *_OBJECTS, "groups", "links"], ["", "links", "object_attributes"])
 
 
 def _arrays(vertex_attributes: Any) -> list[str]:
@@ -138,13 +151,45 @@ def ask_for_tables(level: Level) -> None:
         families = ("vertex_attributes", "fragment_attributes", "object_attributes")
         paths = [path for each in families for path in _paths_in(level, each)]
         paths += [*(segments if len(segments) <= _MOST else ()), "groups"]
-        values = list[str]()
-        if level.node("object_index") is not None:
-            for path in _OBJECTS[1:]:
-                table = level.table(path)
-                if table is not None and table.ndim and 0 < len(table) <= _FEW * (table.shards or table.chunks)[0]:
-                    values += keys_of(table, np.arange(len(table)).reshape(-1, 1))
+        values = _few_of(level, _OBJECTS[1:] if level.node("object_index") is not None else ())
         store.ask(_documents(level, paths), values=values)
+
+
+def ask_to_coarsen(level: Level, *, tables: bool = False) -> None:
+    """Ask for the vertices of a level, and what they are in, where all of that can be held; ``tables``: of objects."""
+    store = _asking(level)
+    if store is None:
+        return
+    with suppress(*_ANY):
+        values, paths = list[str](), list[str]()
+        vertices, index = (level.cells(path) for path in _CELLS)
+        if vertices is not None and level.document.vertex_count * _OF_A_VERTEX <= _MOST_COARSENED:
+            chunks = present_chunks(vertices, index)
+            for array in (vertices, *([] if index is None else [index])):
+                there = chunks[array.inside(chunks)]
+                values += keys_of(array.array, there - np.asarray(array.origin))
+        if tables:
+            values += _few_of(level, _OBJECTS[1:] if level.node("object_index") is not None else ())
+            paths += _paths_in(level, "object_attributes")
+        store.ask(_documents(level, paths), values=values if len(values) <= _MOST_COARSENED_OBJECTS else ())
+
+
+def ask_for_attributes_of_objects(level: Level) -> None:
+    """Ask for the attributes of the objects of a level, where they are not large."""
+    store = _asking(level)
+    if store is not None:
+        with suppress(*_ANY):
+            store.ask((), values=_few_of(level, _paths_in(level, "object_attributes")))
+
+
+def _few_of(level: Level, paths: Iterable[str]) -> list[str]:
+    """The keys of the values of tables that are not large."""
+    values = list[str]()
+    for path in paths:
+        table = level.table(path)
+        if table is not None and table.ndim and 0 < len(table) <= _FEW * (table.shards or table.chunks)[0]:
+            values += keys_of(table, np.arange(len(table)).reshape(-1, 1))
+    return values
 
 
 def ask_for_chunks(level: Level, chunks: Ints, names: Iterable[str] | None = None) -> None:
@@ -203,6 +248,6 @@ def _segments_of(level: Level, keys: Ints, cells: Ints, rows: Ints) -> Iterator[
 
 
 __all__ = [
-    *("ask_for_cells", "ask_for_chunks", "ask_for_links", "ask_for_tables"),
-    *("of_addition", "of_change", "of_points"),
+    *("ask_for_attributes_of_objects", "ask_for_cells", "ask_for_chunks", "ask_for_links", "ask_for_tables"),
+    *("ask_to_coarsen", "of_addition", "of_change", "of_points", "of_pyramid"),
 ]

@@ -6,7 +6,7 @@ unreadable, and it is listed nowhere by then.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, Unpack
@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.engine.freshness import is_far
+from zardine.engine.workers import in_background, most_requests
 from zardine.errors import DataError, ZardineError
-from zardine.hierarchy.find import child_names, load_group
+from zardine.hierarchy.find import child_names, document_key, load_group, nothing_is_at
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import GroupMetadata
 from zardine.stores.base import Reading, Store
@@ -43,10 +45,10 @@ from zardine.vectors.storing.level_nodes import (
     with_empty_groups,
 )
 from zardine.vectors.storing.logs import erase_dead_logs
-from zardine.vectors.storing.node_writing import write_document
+from zardine.vectors.storing.node_writing import document_of, write_document, write_side_by_side
 from zardine.vectors.storing.store import PENDING, UNFINISHED, Level, VectorStore, datasets_of, named_levels
 from zardine.vectors.storing.touched import MADE, NEWER, touched_in, with_touched, without_age, without_all_links
-from zardine.vectors.storing.transactions import replace_nodes, settled_level
+from zardine.vectors.storing.transactions import at_next_revision, replace_nodes, settled_level
 
 Newer: TypeAlias = Literal["vertices", "values"] | None
 """What of a level a change makes newer than the levels above; see :data:`NEWER`."""
@@ -336,9 +338,45 @@ def _set_bounds(owner: VectorStore, bounds: tuple[Sequence[float], Sequence[floa
 def begin_level(owner: VectorStore, number: int, **more: Unpack[LevelBlock]) -> Level:
     """A level that is not finished, with nothing in it."""
     path = child(owner.path, str(number))
-    owner.store.erase_prefix(f"{path}/")
-    _hollow(owner, number, more)
-    return owner.level(number)
+    if not (is_far(owner.store) and nothing_is_at(owner.store, path)):
+        owner.store.erase_prefix(f"{path}/")
+    return owner.level(number, _hollow(owner, number, more))
+
+
+def fill_level(
+    level: Level,
+    nodes: Sequence[Node],
+    attributes: Mapping[str, Any],
+    others: Callable[[], None],
+    *,
+    is_little: bool,
+) -> None:
+    """Store all that a level is to hold that was begun: nobody looks at it before it says that it is finished.
+
+    Then make the ``others``, such as links to it: far away at the same time, if what there is to store is little.
+    """
+    store = level.owner.store
+    if not is_far(store) or level.group is None:
+        replace_nodes(level, nodes, [], attributes)
+        others()
+        return
+    document = level.group.with_attributes(at_next_revision(attributes, level.document.attributes))
+
+    def fill(*_: object) -> None:
+        write_side_by_side(store, level.path, nodes, about=lambda _: document)
+
+    if not is_little:
+        fill()
+        others()
+        return
+    filled = in_background(fill, None, most_requests(store))
+    try:
+        others()  # in the thread that holds the lock of level 0
+    except BaseException:
+        with suppress(Exception):
+            filled()  # nothing is stored any more when the error is out
+        raise
+    filled()
 
 
 def end_level(level: Level) -> None:
@@ -364,10 +402,20 @@ def erase_levels(owner: VectorStore, numbers: Collection[int], *, links: bool = 
     for number in sorted(set(numbers) & set(there), reverse=True):
         _hollow(owner, number, {})
         path = child(owner.path, str(number))
+        if is_far(owner.store):
+            _erase_hollow(owner.store, path)
+            continue
         for name in list(child_names(owner.store, path)):
             owner.store.erase_prefix(f"{path}/{name}/")
         owner.store.erase_prefix(f"{path}/")
     describe_levels(owner, [number for number in there if number not in numbers])
+
+
+def _erase_hollow(store: Store, path: str) -> None:
+    """Remove a level that says that nothing is in it, far away: its document last."""
+    document = document_key(path)
+    store.erase_values(key for key in store.list_prefix(f"{path}/") if key != document)
+    store.erase(document)
 
 
 def unfinished_levels(owner: VectorStore, numbers: Sequence[int]) -> list[int]:
@@ -391,6 +439,8 @@ def forget_levels(level: Level, numbers: Collection[int]) -> None:
     """Remove the links of a level to others."""
     level = settled_level(level.owner, level.document.level)
     wanted = [delta for delta in _deltas(level) if delta and level.document.level + delta in numbers]
+    if not wanted:
+        return
     gone = [path for path in nodes_below(level) if any(links_between(path, delta) for delta in wanted)]
     if gone:
         replace_nodes(level, [], with_empty_groups(level, gone), level.document.attributes)
@@ -446,9 +496,11 @@ def describe_levels(
     update_node(owner.store, owner.path, load_group(owner.store, owner.path, 3), change)
 
 
-def _hollow(owner: VectorStore, number: int, more: LevelBlock) -> None:
-    """Let a level say that it is not finished, and that nothing is in it."""
+def _hollow(owner: VectorStore, number: int, more: LevelBlock) -> Reading | None:
+    """Let a level say that it is not finished, and that nothing is in it; gives that, far away."""
     path = child(owner.path, str(number))
     nothing = dict.fromkeys(["vertices", *child_names(owner.store, path)])
     block = new_level(number, 0, [], **more)[LEVEL]
-    write_document(owner.store, path, group({LEVEL: block, UNFINISHED: True, PENDING: nothing}))
+    document = group({LEVEL: block, UNFINISHED: True, PENDING: nothing})
+    version, data = write_document(owner.store, path, document), document_of(document)
+    return Reading((data,), version, len(data)) if version is not None and is_far(owner.store) else None

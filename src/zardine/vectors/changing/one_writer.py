@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -11,6 +12,8 @@ from zardine.contexts import SureStack
 from zardine.errors import ArrayChangedError, DataError, MetadataError, SelectionError, StoreError
 from zardine.hierarchy.find import describe, document_key, find_node, parse_found
 from zardine.hierarchy.place import find_place
+from zardine.metadata.documents import GroupMetadata
+from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Reading, Store
@@ -22,6 +25,7 @@ from zardine.vectors.changing.levels import HeldPlace, erase_levels, unfinished_
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.claims import (
     CLAIM,
+    Claim,
     LostClaimError,
     OvertakenError,
     claim_of,
@@ -94,14 +98,16 @@ class Asked:
     """Paths of groups of which the members are looked for."""
 
 
-def alone_asking(asks: Callable[..., Asked], *, again: bool = False) -> _Alone:
-    """As :func:`alone` (``again``: as :func:`alone_again`); far away what ``asks`` says is asked for at the beginning.
+def alone_asking(asks: Callable[..., Asked], *, again: bool = False, claims: bool = False) -> _Alone:
+    """As :func:`alone` (``again``: as :func:`alone_again`, ``claims``: as :func:`alone_with_claim`); asks ahead.
+
+    Far away what ``asks`` says is asked for at the beginning; of who ``claims`` below all levels, when that is done.
 
     ``asks`` gets the arguments of the function, but for the place.
     """
 
     def decorator(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
-        return _locked(change, forget_consolidated, again=again, asks=asks)
+        return _locked(change, forget_consolidated, again=again, asks=asks, claims=claims)
 
     return decorator
 
@@ -150,8 +156,9 @@ def _locked(
                 stack.enter(letting_go(claim))
             store = held_values(store)
             asked = partial(asks or _nothing, *args, **kwargs)
+            will_claim = claim is not None and claims
             if early is not None:
-                _ask(store, inner, asked)
+                _ask(store, inner, _nothing if will_claim else asked)
             before = VectorStore.open(StorePath(store, inner)) if before is None else before
             owner = replace(before, store=store)
             if store.lock_is_exclusive and not before.is_as_opened():
@@ -161,18 +168,18 @@ def _locked(
             node = parse_found(DOCUMENT_NAME, data, store, level) if data else None
             is_replaced = node is not None and NEXT in node.attributes
             numbers = [] if is_replaced else owner.level_numbers()
-            left = [] if is_replaced else unfinished_levels(owner, numbers)
+            left = [] if is_replaced or will_claim else unfinished_levels(owner, numbers)
             is_claimed = node is not None and CLAIM in node.attributes
             if is_claimed or (claim is not None and (claims or is_replaced or left)):
                 if claim is None:
                     forget_claim(store, level)
                 else:
-                    claim.take()
+                    _take(claim, node, reading)
                     if isinstance(store, HeldValues):
                         store.forget()  # it may have taken long
+                    if claim.is_held:
+                        _ask(store, inner, asked, numbers if will_claim else ())
                 reading = store.read(document_key(level))
-                if claim is not None and reading is not None:
-                    _ask(store, inner, asked)
                 node = None if reading is None else find_node(store, level, 3)
                 is_replaced = node is not None and NEXT in node.attributes
             if is_replaced:
@@ -211,15 +218,28 @@ def _nothing(*_: Any, **__: Any) -> Asked:
     return Asked((), ())
 
 
-def _ask(store: Store, path: str, more: Callable[[], Asked]) -> None:
-    """Ask, far away, for the root document, names of levels and of logs, and what a change needs beside these."""
+def _take(claim: Claim, node: NodeMetadata | None, reading: Reading | None) -> None:
+    """Claim a store of which level 0 was read: at once, where that is as it was, and nobody else holds the claim."""
+    if isinstance(node, GroupMetadata) and CLAIM not in node.attributes and reading is not None:
+        with suppress(OvertakenError):
+            claim.take_as(node, reading.version)
+    claim.take()
+
+
+def _ask(store: Store, path: str, more: Callable[[], Asked], numbers: Sequence[int] = ()) -> None:
+    """Ask, far away, for the root document, names of levels and of logs, and what a change needs beside these.
+
+    ``numbers``: of the levels, as far as they are known to who has claimed the store; their documents go along.
+    """
     if not isinstance(store, HeldValues) or not store.asks_ahead:
         return
     asked = more()
-    level = child(path, "0")
-    documents = [document_key(path), *(document_key(child(level, each)) for each in asked.documents)]
-    folders = [f"{path}/" if path else "", f"{child(level, 'vertices')}/"]
-    store.ask(documents, [*folders, *(f"{child(level, each) if each else level}/" for each in asked.folders)])
+    levels = [child(path, str(number)) for number in (0, *filter(None, numbers))]
+    documents = [document_key(path), *(document_key(each) for each in levels if store.holds_documents)]
+    documents += [document_key(child(level, each)) for level in levels for each in asked.documents]
+    folders = [f"{path}/" if path else "", *(f"{child(level, 'vertices')}/" for level in levels)]
+    folders += [f"{child(level, each) if each else level}/" for level in levels for each in asked.folders]
+    store.ask(documents, folders)
 
 
 def _is_overtaken(store: Store, level: str, reading: Reading | None) -> bool:

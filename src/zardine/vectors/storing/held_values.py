@@ -7,15 +7,20 @@ what is written says which version it replaces, and is worked out anew from anot
 writers agree, are read each time then, but where they are replaced.
 
 Far away, what a change is going to read is asked for ahead, side by side (:meth:`HeldValues.ask`): the answer to such a
-question is given to the first who has it, and not again.
+question is given to the first who has it, and not again. But while the change holds the claim of the store
+(:mod:`.claims`) nobody else begins to change documents, or to make or remove nodes: then documents, also those that are
+written, and names are held as well. One that tells of a change that is not carried out yet is not: another writer, who
+came before the claim, may be about to end that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from bisect import insort
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 
 import numpy as np
 
@@ -35,9 +40,16 @@ from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, Readi
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.claims import claim_of
 
 _MOST = 64 * 2**20
 """Bytes of values that one change holds."""
+
+_MOST_NAMES = 4096
+"""Names in a folder that are held."""
+
+_UNSETTLED = (b'"zardine_pending"', b'"zardine_log"')
+"""What is in the document of a level with a change that is not carried out yet."""
 
 _END = 2**18
 """Bytes at the end of a file, the index of a shard and what was stored last, that are read together."""
@@ -71,7 +83,11 @@ class HeldValues(WrapperStore):
         """Keys that nothing was stored under, as far as that is held like values."""
         self._ahead: dict[str, Reading | None] = {}
         self._names_ahead: dict[str, tuple[list[str], list[str]]] = {}
+        self._names: dict[str, tuple[list[str], list[str]]] = {}
+        """What is directly in folders, while the store is claimed."""
+        self._turn = Lock()
         self._is_alone = store.lock_is_exclusive
+        self._claim = claim_of(store)
         self.has_agreed = False
         """Whether the change counts already, so that it must not be made again."""
 
@@ -107,13 +123,37 @@ class HeldValues(WrapperStore):
         calls += [partial(names, prefix) for prefix in dict.fromkeys(folders)]
         side_by_side(self._store, [*calls, *([hold] if values else [])])
 
+    @property
+    def holds_documents(self) -> bool:
+        """Whether the store is claimed, far away: then documents and names are held, too."""
+        return self._claim is not None and self._claim.is_held and self.asks_ahead
+
     def has_asked(self, key: str) -> bool:
         """Whether the document of this key was asked for, and nobody has read it yet."""
         return key in self._ahead
 
     def list_dir(self, prefix: str = "") -> tuple[list[str], list[str]]:
-        found = self._names_ahead.pop(prefix, None)
-        return super().list_dir(prefix) if found is None else found
+        if self._is_known_absent(prefix):
+            return [], []
+        found = self._names.get(prefix)
+        if found is None:
+            found = self._names_ahead.pop(prefix, None)
+            found = super().list_dir(prefix) if found is None else found
+            if self.holds_documents and sum(map(len, found)) <= _MOST_NAMES:
+                self._names[prefix] = found
+        return list(found[0]), list(found[1])
+
+    def is_empty(self, prefix: str = "") -> bool:
+        return self._is_known_absent(f"{prefix.strip('/')}/") or super().is_empty(prefix)
+
+    def _is_known_absent(self, name: str) -> bool:
+        """Whether the names of a folder that is held tell that there is nothing of this key, or prefix."""
+        if self._names and self.holds_documents:
+            for folder, inner in _folders_of(name):
+                found = self._names.get(folder)
+                if found is not None:
+                    return inner not in found[inner.endswith("/")]
+        return False
 
     def hold(self, keys: Sequence[str]) -> list[Reading | None]:
         """Read values that are to be changed, and of which parts are asked for before.
@@ -153,7 +193,7 @@ class HeldValues(WrapperStore):
         parts = None if held is None else held.parts(ranges)
         if held is not None and parts is not None:
             return Reading(parts, held.reading.version, held.reading.size)
-        if key in self._absent:
+        if key in self._absent or self._is_known_absent(key):
             return None
         is_whole = tuple(ranges) == (WHOLE,)
         reading = self._ahead.pop(key) if is_whole and key in self._ahead else super().read(key, ranges)
@@ -163,7 +203,7 @@ class HeldValues(WrapperStore):
 
     def read_up_to(self, key: str, most: int) -> Reading | None:
         held = self._held.get(key)
-        if key in self._absent:
+        if key in self._absent or self._is_known_absent(key):
             return None
         if held is None or held.start:
             reading = self._ahead.pop(key) if key in self._ahead else self._store.read_up_to(self._key(key), most)
@@ -175,27 +215,37 @@ class HeldValues(WrapperStore):
 
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         with self._changing(key):
-            return super().set(key, value, condition=condition)
+            version = super().set(key, value, condition=condition)
+        self._note_name(key, is_there=True)
+        if version is not None and self.holds_documents and key.endswith(DOCUMENT_NAME):
+            self._hold(key, Reading((value,), version, len(value)))
+        return version
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, BytesLike]]) -> None:
         triples = list(key_start_values)
-        with self._changing(*(key for key, _, _ in triples)):
+        keys = [key for key, _, _ in triples]
+        with self._changing(*keys):
             super().set_partial_values(triples)
+        for key in keys:
+            self._note_name(key, is_there=True)
 
     def erase(self, key: str) -> None:
-        with self._changing(key):
+        with self._changing(key, goes=True):
             super().erase(key)
 
     def erase_version(self, key: str, version: Version | None) -> None:
-        with self._changing(key):
+        with self._changing(key, goes=True):
             super().erase_version(key, version)
 
     def erase_values(self, keys: Iterable[str]) -> None:
         names = list(keys)
-        with self._changing(*names):
+        with self._changing(*names, goes=True):
             super().erase_values(names)
 
     def erase_prefix(self, prefix: str) -> None:
+        if self.holds_documents:  # which has no folders, and of all others what is held stays
+            self.erase_values(list(self.list_prefix(prefix)))
+            return
         try:
             super().erase_prefix(prefix)
         finally:
@@ -208,6 +258,7 @@ class HeldValues(WrapperStore):
         self._absent.clear()
         self._ahead.clear()
         self._names_ahead.clear()
+        self._names.clear()
 
     @sure_context
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
@@ -215,12 +266,14 @@ class HeldValues(WrapperStore):
             yield file
 
     @sure_context
-    def _changing(self, *keys: str) -> Generator[None, None, None]:
+    def _changing(self, *keys: str, goes: bool = False) -> Generator[None, None, None]:
         """Forget values after they are changed, or somebody else was found to have changed them."""
         try:
             yield
         finally:
             for key in keys:
+                if goes:
+                    self._note_name(key, is_there=False)
                 self._held.drop(key)
                 self._seen.drop(key)
                 self._absent.discard(key)
@@ -229,14 +282,46 @@ class HeldValues(WrapperStore):
                 if any(key.startswith(prefix) for key in keys):
                     self._names_ahead.pop(prefix, None)
 
+    def _note_name(self, key: str, *, is_there: bool) -> None:
+        """Note a key in the folders that it is in, or where it no longer ``is_there`` forget the names in these."""
+        if self._names:
+            with self._turn:
+                for folder, inner in _folders_of(key):
+                    found = self._names.get(folder)
+                    if found is None:
+                        continue
+                    names = found[inner.endswith("/")]
+                    if not is_there or sum(map(len, found)) > _MOST_NAMES:
+                        del self._names[folder]
+                    elif inner not in names:
+                        insort(names, inner)
+
     def _hold(self, key: str, reading: Reading | None) -> None:
+        is_document = key.endswith(DOCUMENT_NAME)
+        if reading is None and is_document and self.holds_documents:
+            self._absent.add(key)
         if reading is None or not reading.parts:
             return
         size = len(reading.parts[0])
-        if self._is_alone or (reading.version is not None and not key.endswith(DOCUMENT_NAME)):
+        is_steady = not is_document or (self.holds_documents and _is_settled(bytes(reading.parts[0])))
+        if self._is_alone or (reading.version is not None and is_steady):
             self._held.put(key, _Held(reading, reading.size - size), size)
         elif size == reading.size:
             self._seen.put(key, reading, size)
+
+
+def _is_settled(document: bytes) -> bool:
+    """Whether a document tells of no change that is not carried out yet."""
+    return not any(each in document for each in _UNSETTLED)
+
+
+def _folders_of(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the prefixes that a key, or prefix, is below, each with the name of what is directly in it; inner first."""
+    end = len(name)
+    while end:
+        start = name.rfind("/", 0, end - 1) + 1
+        yield name[:start], name[:end]
+        end = start
 
 
 def held_values(store: Store) -> Store:

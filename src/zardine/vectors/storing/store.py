@@ -88,6 +88,10 @@ class VectorStore:
         key = document_key(self.path)
         return self.store.has_cheap_looks and self.store.is_unchanged(key, self.version)
 
+    def is_unchanged(self) -> bool:
+        """Whether the document of the root group is what it was opened with; true where the store tells no version."""
+        return self.version is None or self.store.is_unchanged(document_key(self.path), self.version)
+
     def level_numbers(self) -> list[int]:
         """The levels that are stored, finished or not, ascending; those of the root document where none are listed."""
         if self.listed is not None:
@@ -125,7 +129,9 @@ class VectorStore:
         groups = {number: look() for number, look in zip(numbers, looks, strict=True)}
         finished = [number for number, (node, _) in groups.items() if not number or not _has(node, UNFINISHED)]
         older = _above_the_newer(finished, (_has(groups[number][0], NEWER) for number in finished))
-        return [self.level(number, groups[number][1]) for number in finished], older
+        levels = [self.level(number, groups[number][1]) for number in finished]
+        # one that had no document before may have one by now, of a writer who is at work
+        return [each for each in levels if not each.document.level or not _has(each.group, UNFINISHED)], older
 
     def _group_at(self, number: int) -> tuple[NodeMetadata | None, Reading | None]:
         """What is stored as the document of a level."""

@@ -33,11 +33,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from zardine.engine.freshness import is_far
+from zardine.engine.freshness import is_far, note_change
 from zardine.engine.side_by_side import side_by_side
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import CorruptionError, StoreError
-from zardine.hierarchy.create import erase_node
+from zardine.hierarchy.create import erase_node, is_document
 from zardine.hierarchy.find import child_names, describe, find_node, nothing_is_at
 from zardine.hierarchy.update import replace_node, update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -146,8 +146,9 @@ def _claimed(level: Level, seen: Seen | None) -> Seen | None:
     if claim is None:
         return seen
     if level.document.level:
-        claim.take()
-        _forget_held(level.owner.store)
+        if not claim.is_held:
+            claim.take()
+            _forget_held(level.owner.store)
         return seen
     if seen is not None:
         claim.take_as(*seen)
@@ -229,7 +230,11 @@ def replace_below(
             named, ahead = _logged(store, path, log, known or {})
         if before is not None:
             before()
-        agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
+        is_all = not pending and log is None and not callable(attributes)  # then nothing is to be carried out
+        if callable(attributes):
+            agreed = dict(attributes(pending))
+        else:
+            agreed = {**attributes, **({} if is_all else {PENDING: pending})}
         agreed = {**agreed, **({} if log is None else {LOG: named})}
         if log is not None and can_look_ahead(store):
             agreed |= {RECENT: recent_with(expected, log.token)}
@@ -252,7 +257,7 @@ def replace_below(
     if is_met:
         with suppress(LostClaimError):
             carry_out(store, path)
-    elif not callable(attributes):
+    elif not callable(attributes) and not is_all:
         with suppress(LostClaimError):  # it is agreed on, and who took the claim over carries it out
             _carry_out(store, path, pending, log, known or {}, seen, ahead, free)
 
@@ -365,11 +370,10 @@ def _carry_out(
         apply_log(store, path, log, known, ahead)
     documents: list[tuple[str, NodeMetadata]] = []
     arrays: list[tuple[str, ArrayMetadata]] = []
+    _erase(store, [child(path, relative) for relative, document in dict(pending).items() if document is None])
     for relative, document in dict(pending).items():
         where = child(path, relative)
-        if document is None:
-            erase_node(store, where, is_owned=True)
-        else:
+        if document is not None:
             metadata = parse_node_json(document, f"the pending document of {where}")
             documents.append((where, metadata))
             if isinstance(metadata, ArrayMetadata) and relative not in free:
@@ -387,6 +391,28 @@ def _carry_out(
     if token is not None and not (ahead is not None and ahead.is_in_document):
         erase_log(store, path, token)
     side_by_side(store, [partial(settle, store, *each) for each in arrays])
+
+
+def _erase(store: Store, places: Sequence[str]) -> None:
+    """Remove nodes that no longer count, and all below them, documents first; far away all together."""
+    if not is_far(store):
+        for where in places:
+            erase_node(store, where, is_owned=True)
+        return
+    outer = [f"{each}/" for each in places if not any(each.startswith(f"{other}/") for other in places)]
+    if not outer:
+        return
+    lists = side_by_side(store, [partial(_keys_below, store, prefix) for prefix in outer])
+    keys = [key for some in lists for key in some]
+    for are_documents in (True, False):
+        gone = [key for key in keys if is_document(key) == are_documents]
+        if gone:
+            store.erase_values(gone)
+    note_change()
+
+
+def _keys_below(store: Store, prefix: str) -> list[str]:
+    return list(store.list_prefix(prefix))
 
 
 def _look_at(store: Store, path: str) -> tuple[NodeMetadata | None, bool]:

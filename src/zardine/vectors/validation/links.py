@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -49,14 +49,19 @@ def check_links(level: Level, content: Content, findings: list[Finding]) -> None
         guarded(findings, "link-fragments", where, partial(_check_link_fragments, level))
 
 
-def check_links_between(level: Level, others: Levels, findings: list[Finding]) -> None:
-    """Everything below ``links`` that leads to other levels; ``others`` are those that can be read, and this one."""
-    place = f"{level.document.level}/links"
+def checks_between(level: Level, others: Levels) -> list[Callable[[list[Finding]], object]]:
+    """Return checks of everything below ``links`` that leads to other levels, one for each difference of levels.
+
+    ``others`` are the levels that can be read, and this one.
+    """
     with suppress(ZardineError, *NOT_ON_PURPOSE):  # that was said already
-        for delta in deltas_of(level):
-            if delta:
-                where = f"{place}/{signed(delta)}"
-                guarded(findings, "links", where, partial(_check_between, level, others, delta, findings))
+        return [partial(_guarded_between, level, others, delta) for delta in deltas_of(level) if delta]
+    return []
+
+
+def _guarded_between(level: Level, others: Levels, delta: int, findings: list[Finding]) -> None:
+    where = f"{level.document.level}/links/{signed(delta)}"
+    guarded(findings, "links", where, partial(_check_between, level, others, delta, findings))
 
 
 def _check_own(level: Level, content: Content, findings: list[Finding]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import ParamSpec
+from typing import Any, ParamSpec, TypeAlias
 
+from zardine.engine.freshness import is_far
 from zardine.engine.side_by_side import begun, each_begun
 from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
 from zardine.hierarchy.find import HIDDEN, describe
@@ -25,12 +26,17 @@ from zardine.vectors.storing.level_nodes import Survey
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore, named_levels
 from zardine.vectors.storing.store_states import NOT_ON_PURPOSE, state_of
 from zardine.vectors.validation.arrays import check_arrays
-from zardine.vectors.validation.links import check_links, check_links_between
+from zardine.vectors.validation.links import check_links, checks_between
 from zardine.vectors.validation.objects import check_objects
 from zardine.vectors.validation.parametric import check_parametric
-from zardine.vectors.validation.rows import AttributeChecks, Outline, RowChecks, contents
+from zardine.vectors.validation.rows import AT_ONCE, AttributeChecks, Outline, RowChecks, contents
 
 P = ParamSpec("P")
+
+_FAMILIES = ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes")
+
+_TOGETHER = 8
+"""Levels that are checked at the same time, at most, where a store is far away."""
 
 
 def validate(path: StoreLike, *, progress: Progress | None = None) -> Report:
@@ -60,28 +66,24 @@ def _report(path: StoreLike, progress: Progress | None) -> Report:
     except NOT_ON_PURPOSE as fault:
         return Report.of([error("root-document", "", unexpected(fault))])
     findings: list[Finding] = []
-    of_root, level_numbers = begun(
-        owner.store, [partial(_found, "root-document", "", _check_root, owner), owner.level_numbers]
-    )
+    calls: list[Callable[[], Any]] = [partial(_found, "root-document", "", _check_root, owner), owner.level_numbers]
+    of_root, level_numbers, below = begun(owner.store, [*calls, partial(owner.names, "0")])
     findings += of_root()
     levels: dict[int, tuple[Level, Content]] = {}
     counts: dict[int, int] = {}
     numbers = level_numbers()
-    for number in numbers[:1]:
-        owner.names(str(number))  # where nothing tells what is there nothing can be checked, which is no fault of it
-    for done, (number, looked) in enumerate(each_begun(owner.store, partial(_look, owner), numbers)):
-        level, found = looked()
+    for number in numbers[:1]:  # where nothing tells what is there nothing can be checked, which is no fault of it
+        owner.names(str(number)) if number else below()
+    for done, (number, level, looked) in enumerate(_checked_levels(owner, numbers)):
+        found, checked = looked()
         findings += found
-        if level is not None:
-            checked = guarded(findings, "unreadable", str(number), partial(_check_level, level, findings))
-            if checked is not None:
-                levels[number], counts[number] = (level, checked[0]), checked[1]
+        if level is not None and checked is not None:
+            levels[number], counts[number] = (level, checked[0]), checked[1]
         if progress is not None:
             progress(done + 1, len(numbers))
-    for level, _ in levels.values():
-        guarded(
-            findings, "unreadable", str(level.document.level), partial(check_links_between, level, levels, findings)
-        )
+    between = [partial(found_by, each) for level, _ in levels.values() for each in checks_between(level, levels)]
+    for look in begun(owner.store, between) if _are_small([level for level, _ in levels.values()]) else between:
+        findings += look()
     checks = [
         partial(found_by, lambda own: guarded(own, "parametric", "parametric", lambda: check_parametric(owner, own))),
         partial(_found, "levels", "", _check_levels, owner, numbers, counts),
@@ -92,13 +94,48 @@ def _report(path: StoreLike, progress: Progress | None) -> Report:
     return Report.of(findings, tuple(counts.values()))
 
 
+_Checked: TypeAlias = tuple[list[Finding], tuple[Content, int] | None]
+"""What was found of a level, and which cells it has, and how many vertices, if these can be read."""
+
+
+def _checked_levels(
+    owner: VectorStore, numbers: Sequence[int]
+) -> Iterator[tuple[int, Level | None, Callable[[], _Checked]]]:
+    """Yield the number of each level, the level, if there is more to check than its arrays, and what all of that gives.
+
+    Far away all are checked together, if they have no more vertices than else are in memory of one of them.
+    """
+    looks = each_begun(owner.store, partial(_look, owner), numbers)
+    if not is_far(owner.store):
+        for number, looked in looks:
+            level, found = looked()
+            yield number, level, partial(_checked, number, level, found)
+        return
+    there = [(number, *looked()) for number, looked in looks]
+    calls: list[Callable[[], _Checked]] = [partial(_checked, *each) for each in there]
+    are_small = _are_small([level for _, level, _ in there if level is not None])
+    for (number, level, _), call in zip(there, begun(owner.store, calls) if are_small else calls, strict=True):
+        yield number, level, call
+
+
+def _are_small(levels: Sequence[Level]) -> bool:
+    return len(levels) <= _TOGETHER and sum(level.document.vertex_count for level in levels) <= AT_ONCE
+
+
+def _checked(number: int, level: Level | None, found: list[Finding]) -> _Checked:
+    findings = list(found)
+    if level is None:
+        return findings, None
+    return findings, guarded(findings, "unreadable", str(number), partial(_check_level, level, findings))
+
+
 def _look(owner: VectorStore, number: int) -> tuple[Level | None, list[Finding]]:
     """Open a level, and check its arrays; gives it, if there is more to check, and what was found."""
     findings: list[Finding] = []
     level = guarded(findings, "level-document", str(number), partial(owner.level, number))
     if level is None or _is_being_changed(level, findings):
         return None, findings
-    looked = looked_below(level)
+    looked = looked_below(level, names=_FAMILIES, nodes=(*_FAMILIES, "links/0", "groups"))
     guarded(findings, "unreadable", str(number), partial(check_arrays, level, Survey(looked), findings))
     return looked, findings
 
@@ -185,10 +222,7 @@ def _check_level(level: Level, findings: list[Finding]) -> tuple[Content, int] |
         level.owner.store,
         [
             partial(found_by, partial(check_objects, level, content)),
-            *(
-                partial(_found, "attribute", f"{place}/{family}", _check_family, level, family)
-                for family in ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes")
-            ),
+            *(partial(_found, "attribute", f"{place}/{family}", _check_family, level, family) for family in _FAMILIES),
             partial(found_by, partial(check_links, level, content)),
             partial(_found, "arrays-present", place, _check_present, level),
         ],
@@ -227,7 +261,8 @@ def _check_present(level: Level) -> Iterator[Finding]:
 
 
 def _check_levels(owner: VectorStore, numbers: list[int], counts: Mapping[int, int]) -> Iterator[Finding]:
-    unfinished = [number for number in numbers if number and owner.is_unfinished(number)]
+    looks = begun(owner.store, [partial(owner.is_unfinished, number) for number in numbers if number])
+    unfinished = [number for number, look in zip(filter(None, numbers), looks, strict=True) if look()]
     numbers = [number for number in numbers if number not in unfinished]
     if numbers != list(range(len(numbers))):
         yield error("levels", "", f"levels are numbered {numbers}, not from 0 on without gaps")
