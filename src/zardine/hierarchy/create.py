@@ -26,22 +26,19 @@ from zardine.errors import (
     ContainsArrayError,
     ContainsGroupError,
     MetadataError,
-    NodeExistsError,
     StoreError,
 )
+from zardine.hierarchy.ancestors import create_groups, missing_ancestors
 from zardine.hierarchy.find import (
-    UNFINISHED,
-    Seen,
     as_refusal,
+    check_finished,
     describe,
-    document_key,
     find_node,
     implied_group,
     looks_like_v1,
     names_of,
     nothing_is_at,
     taken,
-    unfinished_work,
 )
 from zardine.limits import CHUNK, limit_of, too_large
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -89,11 +86,11 @@ def create_node(
     is_free, missing = False, None
     if store.cost.is_slow:
         look = in_background(partial(nothing_is_at, store), path)
-        missing = _missing_ancestors(store, path, metadata.zarr_format)
+        missing = missing_ancestors(store, path, metadata.zarr_format)
         is_free = look()
     if not (overwrite or is_free):
         _check_free(store, path, metadata)
-    _create_groups(store, missing or _missing_ancestors(store, path, metadata.zarr_format))
+    create_groups(store, missing or missing_ancestors(store, path, metadata.zarr_format))
     first, *rest = names_of(metadata)
     if isinstance(metadata, ArrayMetadata):
         metadata = with_generation(metadata, new=False)
@@ -139,44 +136,7 @@ def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> No
 
     Raises :class:`~zardine.errors.ContainsArrayError` where one of them is an array.
     """
-    _create_groups(store, _missing_ancestors(store, path, zarr_format))
-
-
-_Missing = tuple[list[str], int]
-"""Paths of groups that have no document, the inner ones first, and the version of Zarr that they shall be of."""
-
-
-def _missing_ancestors(store: Store, path: str, zarr_format: int | None) -> _Missing:
-    """Return the groups above ``path`` that have no document. Raises as :func:`create_ancestors`."""
-    missing: list[str] = []
-    if not path or zarr_format == 1:
-        return missing, 3
-    parts = path.split("/")[:-1]
-    for depth in range(len(parts), -1, -1):
-        ancestor = "/".join(parts[:depth])
-        seen = Seen()
-        node = find_node(store, ancestor, expected="group", seen=seen, is_new=depth > 0 and zarr_format == 3)
-        if isinstance(node, ArrayMetadata):
-            raise ContainsArrayError(
-                f"cannot create a node below {describe(store, ancestor)}: an array is stored there, not a group"
-            )
-        if node is not None:
-            zarr_format = node.zarr_format if zarr_format is None else zarr_format
-            break  # what is above an existing group exists too
-        if not seen.is_free:
-            _check_finished(store, ancestor)
-        missing.append(ancestor)
-    return missing, 3 if zarr_format is None else zarr_format
-
-
-def _create_groups(store: Store, groups: _Missing) -> None:
-    missing, zarr_format = groups
-    group = GroupMetadata(zarr_format=zarr_format)
-    document = to_documents(group)[names_of(group)[0]] if missing else None
-    for ancestor in reversed(missing):
-        assert document is not None
-        with suppress(ConditionFailedError):  # another process has just created it
-            store.set(document_key(ancestor, group), document, condition=Condition(None))
+    create_groups(store, missing_ancestors(store, path, zarr_format))
 
 
 def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
@@ -184,7 +144,7 @@ def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
 
     One of the same kind and version is found when it is written.
     """
-    _check_finished(store, path)
+    check_finished(store, path)
     for version in (3, 2):
         for name in main_names(version):
             if name != names_of(metadata)[0] and _is_seen(store, join_path(path, name)):
@@ -220,16 +180,6 @@ def _is_seen(store: Store, key: str) -> bool:
     except StoreError as error:
         as_refusal(error)
         return False
-
-
-def _check_finished(store: Store, path: str) -> None:
-    work = unfinished_work(store, path)
-    if work is not None:
-        raise NodeExistsError(
-            f"a {work} to {describe(store, path)} is not finished ({UNFINISHED}), and may be running: the same {work} "
-            "again continues it, cancelling its plan takes it back; overwrite=True erases all that it has made until "
-            "now, so end its jobs before"
-        )
 
 
 def _clear(store: Store, path: str) -> None:
