@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from zardine.api.create import create
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
-from zardine.engine.freshness import moment, note_seen
+from zardine.engine.freshness import moment, note_opened
 from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, ZarrUserWarning
 from zardine.hierarchy.find import (
     UNFINISHED,
@@ -292,7 +292,7 @@ def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int |
 
 def _opened(array: Array, seen: Seen, when: tuple[float, int]) -> Array:
     """Return ``array``, whose documents were asked for at that moment, with what was ``seen`` of the first."""
-    note_seen(array._handle, seen.version, array.metadata, when)
+    note_opened(array._handle, seen.version, array.metadata, when)
     return array
 
 

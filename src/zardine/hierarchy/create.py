@@ -14,6 +14,7 @@ from zardine.engine.freshness import (
     is_far,
     let_writers_end,
     moment,
+    moment_since,
     note_change,
     note_removal,
     with_closing,
@@ -114,19 +115,8 @@ def create_node(
                 raise taken(store, path, find_node(store, path)) from None
             is_free = False  # another process has just created it, and may be writing chunks that are not ours
         else:
-            return metadata, version, _since(store, path, first, version, when)
+            return metadata, version, moment_since(store, path, join_path(path, first), version, when)
     raise AssertionError("unreachable")
-
-
-def _since(store: Store, path: str, name: str, version: Version | None, when: tuple[float, int]) -> tuple[float, int]:
-    """Return the moment before the document of a node was stored; a later one where that is there still.
-
-    What was erased at this place since the first was another node then, whose document went just before.
-    """
-    now = moment()
-    if now[1] == when[1] or version is None or when_erased(store, path) <= when[1]:
-        return when
-    return (when[0], now[1]) if store.version(join_path(path, name)) == version else when
 
 
 def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:
