@@ -35,7 +35,10 @@ CALLS: dict[str, tuple[int, Callable[[Any], object]]] = {
     "array": (5, create),
     "array of v2": (5, lambda store: create(store, zarr_format=2)),
     "group": (5, lambda store: zardine.create_group(store, path="a/b/c/d")),
-    "opened group": (8, lambda store: zardine.open_group(store, path="a/b/c/d")),
+    "opened group": (5, lambda store: zardine.open_group(store, path="a/b/c/d")),
+    "opened": (5, lambda store: zardine.open(store, path="a/b/c/d", mode="a")),
+    "opened group of v2": (5, lambda store: zardine.open_group(store, path="a/b/c/d", zarr_format=2)),
+    "opened array": (7, lambda store: zardine.open_array(store, path="a/b/c/d", **ARRAY)),
     "saved": (6, lambda store: zardine.save_array(store, np.arange(8), path="a/b/c/d")),
     "vectors": (8, write_points),
 }
@@ -112,6 +115,8 @@ def test_far_away_as_near(name: str, version: int | None) -> None:
             create_ancestors(kind(store), "a/b/c/d", version)
             if version is not None:
                 create(kind(store), zarr_format=version)
+            zardine.open_group(kind(store), path="a/b/c/e/f", zarr_format=version)
+            zardine.open(kind(store), path="a/b/c/e/g", mode="a", zarr_format=version)
         except Exception as raised:
             error = f"{type(raised).__name__}: {raised}".replace(str(store), "")
         return error, {key: bytes(store.get(key) or b"") for key in store.list()}

@@ -29,7 +29,7 @@ from zardine.errors import (
     MetadataError,
     StoreError,
 )
-from zardine.hierarchy.ancestors import create_groups, missing_ancestors
+from zardine.hierarchy.ancestors import Above, create_groups, missing_ancestors
 from zardine.hierarchy.find import (
     as_refusal,
     check_finished,
@@ -71,11 +71,18 @@ _MAIN_NAMES: Final = tuple(name for version in FORMATS for name in main_names(ve
 
 
 def create_node(
-    store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool
+    store: Store,
+    path: str,
+    metadata: NodeMetadata,
+    *,
+    overwrite: bool,
+    is_free: bool = False,
+    above: Above | None = None,
 ) -> tuple[NodeMetadata, Version | None, tuple[float, int]]:
     """Store the document of a new node, and documents of groups above it that have none.
 
-    Gives what was stored, its version, and the moment before it was.
+    Gives what was stored, its version, and the moment before it was. Who has just looked says whether the place
+    ``is_free``, as nothing is at or below it, and what is known of the groups ``above``.
 
     An array that takes the place of something is of a generation of its own, see :mod:`zardine.engine.freshness`; so is
     one where this process has erased a node before.
@@ -84,11 +91,11 @@ def create_node(
     taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
     """
     normalize_path(path, metadata.zarr_format)
-    is_free, missing = False, None
+    missing = None
     if store.cost.is_slow:
-        look = in_background(partial(nothing_is_at, store), path)
-        missing = missing_ancestors(store, path, metadata.zarr_format)
-        is_free = look()
+        look = None if is_free else in_background(partial(nothing_is_at, store), path)
+        missing = missing_ancestors(store, path, metadata.zarr_format, above)
+        is_free = look is None or look()
     if not (overwrite or is_free):
         _check_free(store, path, metadata)
     create_groups(store, missing or missing_ancestors(store, path, metadata.zarr_format))

@@ -26,6 +26,7 @@ from zardine.errors import (
     ReadOnlyError,
     ZardineError,
 )
+from zardine.hierarchy.ancestors import Above
 from zardine.hierarchy.consolidated import Consolidated
 from zardine.hierarchy.create import create_node, erase_node, move_keys, parents_first
 from zardine.hierarchy.find import (
@@ -836,13 +837,33 @@ def create_group(
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
     taken; with ``overwrite`` everything at and below it is erased first.
     """
+    version = _version_of_new(zarr_format)
+    found, inner = find_place(store, path, storage_options=storage_options, zarr_format=version)
+    return new_group(found, inner, zarr_format=version, overwrite=overwrite, attributes=attributes)
+
+
+def new_group(
+    store: Store,
+    path: str,
+    *,
+    zarr_format: int | None,
+    overwrite: bool = False,
+    attributes: Mapping[str, Any] | None = None,
+    is_free: bool = False,
+    above: Above | None = None,
+) -> Group:
+    """Create a group as :func:`create_group` does; ``is_free`` and ``above`` as for ``create_node``."""
+    version = _version_of_new(zarr_format)
+    metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}), zarr_format=version)
+    create_node(store, path, metadata, overwrite=overwrite, is_free=is_free, above=above)
+    return Group(store, path, metadata)
+
+
+def _version_of_new(zarr_format: int | None) -> int:
     version = format_of_new(zarr_format)
     if version == 1:
         raise ValueError("Zarr v1 has no groups: use zarr_format=2 or 3")
-    found, inner = find_place(store, path, storage_options=storage_options, zarr_format=version)
-    metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}), zarr_format=version)
-    create_node(found, inner, metadata, overwrite=overwrite)
-    return Group(found, inner, metadata)
+    return version
 
 
 def create_hierarchy(
