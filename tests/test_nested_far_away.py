@@ -153,6 +153,21 @@ def test_groups_that_were_left_out_are_made_by_the_next() -> None:
             assert sorted(store.list()) == sorted([*groups, "a/b/c/d/zarr.json"])
 
 
+def test_groups_that_were_all_there_are_not_asked_for_again(bucket: FarBucket) -> None:
+    group = zardine.create_group(bucket.near(), path="a/b/c")
+    store = bucket.far()
+    counts = []
+    for number in range(3):
+        bucket.proxy.reset()
+        zardine.create_array(store, name=f"a/b/c/d{number}", **ARRAY)
+        counts.append(len(bucket.proxy.requests))
+    assert counts == [6, 3, 3]
+    del zardine.open_group(bucket.near())["a"]
+    zardine.create_array(store, name="a/b/c/d", **ARRAY)  # all of which are missing
+    assert group.store.exists("a/zarr.json")
+    assert group.store.exists("a/b/c/zarr.json")
+
+
 def test_what_is_above_the_outermost_group_stays_as_it_is() -> None:
     store = MemoryStore()
     store.set("a/b/zarr.json", GROUP_3)

@@ -2,7 +2,7 @@
 
 Far away all of them are asked for at the same time, and those that are missing are stored at the same time, once the
 outermost is there. A process that is killed in that may leave a group without a document between two that have one: who
-creates a node below it later stores that, too.
+creates a node below it later stores that, too. A process that has seen that none is missing asks for the innermost alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from zardine.cache import Cache
 from zardine.engine.freshness import is_far
 from zardine.engine.side_by_side import begun, side_by_side
 from zardine.errors import ConditionFailedError, ContainsArrayError, ZardineError
@@ -37,6 +38,11 @@ Missing = tuple[list[str], int]
 _DOCUMENTS: Final = {3: DOCUMENT_NAME, 2: GROUP}
 """Name of the document that makes a group."""
 
+_ENTRY: Final = 200
+"""Bytes that a name takes beside itself, about."""
+_whole: Final[Cache[str, bool]] = Cache(2**20)
+"""Groups far away that were seen to be there, with all groups above them that shall be."""
+
 
 class Above:
     """The groups above the place of a node, the inner ones first, and what was noticed of each."""
@@ -49,11 +55,11 @@ class Above:
         """Whether their documents of Zarr v3, and where there may be none whether anything is there, were asked for."""
         self._store = store
 
-    def documents(self, zarr_format: int | None) -> list[Callable[[], None]]:
-        """Return calls that ask for the documents of groups of a version, or of any."""
+    def documents(self, zarr_format: int | None, places: slice = slice(None)) -> list[Callable[[], None]]:
+        """Return calls that ask for the documents of groups of a version, or of any, at some of the places."""
         names = list(_DOCUMENTS.values())[: 1 if zarr_format == 3 else None]
-        places = zip(self.paths, self.seen, strict=True)
-        return [call for path, each in places for call in ask_ahead(self._store, path, names, each)]
+        asked = zip(self.paths[places], self.seen[places], strict=True)
+        return [call for path, each in asked for call in ask_ahead(self._store, path, names, each)]
 
     def looks(self, numbers: Iterable[int], zarr_format: int | None) -> list[Callable[[], None]]:
         """Return calls that look whether anything is at some of the places, for who does not find a document there."""
@@ -64,6 +70,20 @@ class Above:
             if not path and zarr_format == 3:
                 calls += ask_ahead(self._store, path, [GROUP], seen)  # what is all of a store may be of any version
         return calls
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether this process has seen that none of the groups was missing."""
+        return _whole.get(self._name()) is not None
+
+    def note_whole(self) -> None:
+        """None of the groups is missing: as long as the innermost is there, who creates something need not look."""
+        name = self._name()
+        _whole.put(name, True, len(name) + _ENTRY)
+
+    def _name(self) -> str:
+        store, place = self._store.beneath(self.paths[0])
+        return f"{store.unique_name}/{place}"
 
     def nearest(self) -> int:
         """Return how many of the places there are up to the nearest that has a document."""
@@ -123,6 +143,8 @@ def missing_ancestors(store: Store, path: str, zarr_format: int | None, above: A
                 missing += _left_out(store, places[number + 1 :], zarr_format)
             break
         missing.append(ancestor)
+    if far and not missing:
+        above.note_whole()
     return missing, 3 if zarr_format is None else zarr_format
 
 
@@ -164,7 +186,10 @@ def _ask_for_all(store: Store, above: Above, zarr_format: int | None) -> int:
     Gives how many of the places have to be looked at, the first ones, to find the nearest group.
     """
     if not above.is_known:
-        side_by_side(store, above.documents(zarr_format))
+        known = 1 if above.are_whole else len(above.paths)
+        side_by_side(store, above.documents(zarr_format, slice(known)))
+        if not above.seen[0].has_document:
+            side_by_side(store, above.documents(zarr_format, slice(known, None)))
     depth = above.nearest()
     looks: list[Callable[[], None]] = []
     if not above.is_known:
