@@ -2,7 +2,8 @@
 
 Far away all of them are asked for at the same time, and those that are missing are stored at the same time, once the
 outermost is there. A process that is killed in that may leave a group without a document between two that have one: who
-creates a node below it later stores that, too. A process that has seen that none is missing asks for the innermost alone.
+creates a node below it later stores that, too. A process that has seen that none is missing asks for the innermost
+alone.
 """
 
 from __future__ import annotations
