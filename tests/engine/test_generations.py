@@ -323,6 +323,8 @@ def test_what_is_made_far_away_where_another_was_erased(
     else:
         make_again(group)
     with pytest.raises(ArrayChangedError):
+        handle.append(np.ones(2, "i4"))
+    with pytest.raises(ArrayChangedError):
         handle[0]
     with pytest.raises(ArrayChangedError):
         handle[...] = 5

@@ -499,3 +499,21 @@ def test_chunks_in_the_document_of_references(tmp_path):
     assert group["a"][2:4].tolist() == [2, 3]
     assert group.store.get("a/0") == plain.tobytes()
     assert zardine.verify(group.store).ok
+
+
+def test_what_is_empty_is_told_by_the_first_file() -> None:
+    filesystem = fsspec.filesystem("memory")
+    store = FsspecStore(filesystem, path="/empty-or-not")
+    assert store.is_empty()
+    assert store.is_empty("a")
+    for number in range(3):
+        store.set(f"a/b{number}/c", b"1")
+    assert not store.is_empty()
+    assert not store.is_empty("a/b1/")
+    assert store.is_empty("a/c")
+    looked: list[str] = []
+    entries = store._entries
+    store._entries = lambda prefix: looked.append(prefix) or entries(prefix)
+    assert not store.is_empty("a")
+    assert looked == ["a/", "a/b0/"]
+    filesystem.rm("/empty-or-not", recursive=True)

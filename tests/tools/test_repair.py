@@ -14,7 +14,7 @@ import zardine
 from engine.test_writers_that_meet import Meeting
 from zardine.errors import CorruptionError, StoreError
 from zardine.sharding.index import encode_index
-from zardine.storage import MemoryStore
+from zardine.storage import MemoryStore, WrapperStore
 
 VALUES = np.arange(400, dtype="i4").reshape(20, 20)
 
@@ -260,3 +260,36 @@ def test_objects_outside_that_were_removed_before_an_error_are_listed(tmp_path: 
     done = zardine.repair(Failing(tmp_path), keep_damaged=False)
     assert [(action.key, action.kind) for action in done.actions] == [("c/1/0", "removed")]
     assert sorted((left.key, left.kind) for left in done.left if left.key) == [("c/1/1", "outside")]
+
+
+class Refusing(WrapperStore):
+    """A store that refuses to say anything of one key."""
+
+    refused = "c/1"
+
+    def _key(self, key: str) -> str:
+        if key == self.refused:
+            raise StoreError(f"{key} is forbidden")
+        return super()._key(key)
+
+
+@pytest.mark.parametrize("size", [16, 15])
+@pytest.mark.parametrize("shards", [None, (8,)])
+def test_an_object_that_the_store_refuses_is_listed_once(shards: tuple[int, ...] | None, size: int) -> None:
+    store = MemoryStore()
+    zardine.create_array(store, data=np.arange(size), chunks=(4,) if shards else (8,), shards=shards)
+    for options in ({}, {"dry_run": True}, {"drop_unreadable": True}):
+        done = zardine.repair(Refusing(store), **options)
+        assert [(left.key, left.kind, left.message) for left in done.left] == [("c/1", "store", "c/1 is forbidden")]
+        assert done.actions == ()
+
+
+def test_the_command_lists_it_once(run: Any, tmp_path: Path) -> None:
+    make(str(tmp_path))
+    shard = tmp_path / "c/0/0"
+    shard.unlink()
+    shard.symlink_to("0")  # to itself, which nobody can open, whatever they may
+    result = run("repair", tmp_path)
+    assert result.exit_code == 1
+    assert result.stdout.count("fault c/0/0: store:") == 1
+    assert "0 actions done, 1 fault left" in result.stdout

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from zardine.api.create import create
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
-from zardine.engine.freshness import moment, note_seen
+from zardine.engine.freshness import moment, note_opened
 from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, ZarrUserWarning
+from zardine.hierarchy.ancestors import Above, look_for_new_group
 from zardine.hierarchy.find import (
     UNFINISHED,
     Seen,
@@ -36,7 +37,7 @@ from zardine.metadata.formats import NodeMetadata, check_format, format_of_new
 from zardine.nodes.argument_hints import unknown_argument
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import create_like
-from zardine.nodes.group import Group, create_group
+from zardine.nodes.group import Group, create_group, new_group
 from zardine.nodes.older_arguments import refuse_chunk_store, warn_of_ignored
 from zardine.nodes.options import OpenArrayOptions, OpenGroupOptions, OpenLikeOptions, OpenOptions
 from zardine.stores.base import Store
@@ -68,6 +69,7 @@ def open(
     if "shape" in options or options.get("data") is not None:
         return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **options)
     when, seen = moment(), Seen()
+    above = look_for_new_group(found, inner, seen, zarr_format) if mode == "a" and not found.read_only else None
     wanted = options.get("use_consolidated") is not False
     node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format, seen=seen, consolidated=wanted)
     if isinstance(node, ArrayMetadata):
@@ -83,7 +85,9 @@ def open(
         _check_arguments(options, open_group)
         how: dict[str, Any] = {name: options.get(name) for name in ("attributes", "use_consolidated")}
         creating = store is None or how["attributes"] is not None
-        return _open_found_group(found, inner, node, mode or ("a" if creating else "r+"), zarr_format, seen, **how)
+        return _open_found_group(
+            found, inner, node, mode or ("a" if creating else "r+"), zarr_format, seen, above, **how
+        )
     except GroupNotFoundError as error:
         text = str(error).replace("no group", "no array or group")
         if mode is None and not found.read_only and UNFINISHED not in text:
@@ -158,7 +162,9 @@ def open_group(
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
     if mode == "w":
         return create_group(found, path=inner, overwrite=True, attributes=attributes, zarr_format=zarr_format)
-    seen = Seen()
+    seen, above = Seen(), None
+    if mode in (None, "a") and not found.read_only:
+        above = look_for_new_group(found, inner, seen, zarr_format)
     node = find_node(
         found,
         inner,
@@ -174,7 +180,7 @@ def open_group(
             raise taken(found, inner, node)
         return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)
     return _open_found_group(
-        found, inner, node, mode, zarr_format, seen, attributes=attributes, use_consolidated=use_consolidated
+        found, inner, node, mode, zarr_format, seen, above, attributes=attributes, use_consolidated=use_consolidated
     )
 
 
@@ -185,6 +191,7 @@ def _open_found_group(
     mode: Mode | None,
     zarr_format: int | None,
     seen: Seen,
+    above: Above | None = None,
     *,
     attributes: Mapping[str, Any] | None = None,
     use_consolidated: bool | None = None,
@@ -194,7 +201,9 @@ def _open_found_group(
     except GroupNotFoundError as error:
         if mode not in (None, "a") or found.read_only:
             raise GroupNotFoundError(f"{error}{_alike(found, inner)}") from None
-        return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)
+        return new_group(
+            found, inner, zarr_format=zarr_format, attributes=attributes, is_free=seen.is_free, above=above
+        )
     _warn_of_two(found, inner, metadata, zarr_format, seen)
     if use_consolidated and metadata.consolidated_metadata is None:
         raise ValueError(
@@ -292,7 +301,7 @@ def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int |
 
 def _opened(array: Array, seen: Seen, when: tuple[float, int]) -> Array:
     """Return ``array``, whose documents were asked for at that moment, with what was ``seen`` of the first."""
-    note_seen(array._handle, seen.version, array.metadata, when)
+    note_opened(array._handle, seen.version, array.metadata, when)
     return array
 
 

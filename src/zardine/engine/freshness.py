@@ -208,6 +208,25 @@ def note_seen(handle: ArrayHandle, version: Version | None, current: ArrayMetada
         watch.looked, watch.changed = when
 
 
+def note_opened(handle: ArrayHandle, version: Version | None, current: ArrayMetadata, when: tuple[float, int]) -> None:
+    """As :func:`note_seen`, of a handle that was made of that document just now."""
+    note_seen(handle, version, current, moment_since(handle.store, handle.path, handle.watch.key, version, when))
+
+
+def moment_since(
+    store: Store, path: str, key: str, version: Version | None, when: tuple[float, int]
+) -> tuple[float, int]:
+    """Return the moment before the document ``key`` of a node was stored, or read; a later one if it is there still.
+
+    What this process has erased at this place since the first was another node then, whose document went before. Only
+    where it has, the store is asked.
+    """
+    now = moment()
+    if now[1] == when[1] or version is None or when_erased(store, path) <= when[1]:
+        return when
+    return (when[0], now[1]) if store.version(key) == version else when
+
+
 def take_what_is_there(handle: ArrayHandle, when: tuple[float, int]) -> None:
     """The document was read again at that :func:`moment`, and is that of ``handle`` from now on, whatever was there."""
     if _is_another(handle):
@@ -528,8 +547,10 @@ __all__ = [
     "leave_to_owner",
     "let_writers_end",
     "moment",
+    "moment_since",
     "note_change",
     "note_fresh",
+    "note_opened",
     "note_removal",
     "note_seen",
     "refuse_another",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from zardine.engine.side_by_side import begun
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ZardineError, ZarrUserWarning
 from zardine.hierarchy.find import (
@@ -176,9 +177,10 @@ def update_consolidated(store: Store, path: str) -> int:
     metadata = load_array(store, path, unfinished=True)
     changed = 0
     parts = path.split("/") if path else []
-    for depth in range(len(parts)):
-        above, relative = "/".join(parts[:depth]), "/".join(parts[depth:])
-        group = find_node(store, above, metadata.zarr_format)
+    groups = ["/".join(parts[:depth]) for depth in range(len(parts))]
+    looks = begun(store, [partial(find_node, store, above, metadata.zarr_format) for above in groups])
+    for depth, (above, look) in enumerate(zip(groups, looks, strict=True)):
+        relative, group = "/".join(parts[depth:]), look()
         if isinstance(group, GroupMetadata) and relative in (group.consolidated_metadata or {}):
             update_node(store, above, group, partial(_with, relative=relative, metadata=metadata))
             changed += 1

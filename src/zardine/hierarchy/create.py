@@ -14,6 +14,7 @@ from zardine.engine.freshness import (
     is_far,
     let_writers_end,
     moment,
+    moment_since,
     note_change,
     note_removal,
     with_closing,
@@ -26,22 +27,19 @@ from zardine.errors import (
     ContainsArrayError,
     ContainsGroupError,
     MetadataError,
-    NodeExistsError,
     StoreError,
 )
+from zardine.hierarchy.ancestors import Above, create_groups, missing_ancestors
 from zardine.hierarchy.find import (
-    UNFINISHED,
-    Seen,
     as_refusal,
+    check_finished,
     describe,
-    document_key,
     find_node,
     implied_group,
     looks_like_v1,
     names_of,
     nothing_is_at,
     taken,
-    unfinished_work,
 )
 from zardine.limits import CHUNK, limit_of, too_large
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -73,11 +71,18 @@ _MAIN_NAMES: Final = tuple(name for version in FORMATS for name in main_names(ve
 
 
 def create_node(
-    store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool
+    store: Store,
+    path: str,
+    metadata: NodeMetadata,
+    *,
+    overwrite: bool,
+    is_free: bool = False,
+    above: Above | None = None,
 ) -> tuple[NodeMetadata, Version | None, tuple[float, int]]:
     """Store the document of a new node, and documents of groups above it that have none.
 
-    Gives what was stored, its version, and the moment before it was.
+    Gives what was stored, its version, and the moment before it was. Who has just looked says whether the place
+    ``is_free``, as nothing is at or below it, and what is known of the groups ``above``.
 
     An array that takes the place of something is of a generation of its own, see :mod:`zardine.engine.freshness`; so is
     one where this process has erased a node before.
@@ -86,14 +91,14 @@ def create_node(
     taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
     """
     normalize_path(path, metadata.zarr_format)
-    is_free, missing = False, None
+    missing = None
     if store.cost.is_slow:
-        look = in_background(partial(nothing_is_at, store), path)
-        missing = _missing_ancestors(store, path, metadata.zarr_format)
-        is_free = look()
+        look = None if is_free else in_background(partial(nothing_is_at, store), path)
+        missing = missing_ancestors(store, path, metadata.zarr_format, above)
+        is_free = look is None or look()
     if not (overwrite or is_free):
         _check_free(store, path, metadata)
-    _create_groups(store, missing or _missing_ancestors(store, path, metadata.zarr_format))
+    create_groups(store, missing or missing_ancestors(store, path, metadata.zarr_format))
     first, *rest = names_of(metadata)
     if isinstance(metadata, ArrayMetadata):
         metadata = with_generation(metadata, new=False)
@@ -117,19 +122,8 @@ def create_node(
                 raise taken(store, path, find_node(store, path)) from None
             is_free = False  # another process has just created it, and may be writing chunks that are not ours
         else:
-            return metadata, version, _since(store, path, first, version, when)
+            return metadata, version, moment_since(store, path, join_path(path, first), version, when)
     raise AssertionError("unreachable")
-
-
-def _since(store: Store, path: str, name: str, version: Version | None, when: tuple[float, int]) -> tuple[float, int]:
-    """Return the moment before the document of a node was stored; a later one where that is there still.
-
-    What was erased at this place since the first was another node then, whose document went just before.
-    """
-    now = moment()
-    if now[1] == when[1] or version is None or when_erased(store, path) <= when[1]:
-        return when
-    return (when[0], now[1]) if store.version(join_path(path, name)) == version else when
 
 
 def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:
@@ -139,44 +133,7 @@ def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> No
 
     Raises :class:`~zardine.errors.ContainsArrayError` where one of them is an array.
     """
-    _create_groups(store, _missing_ancestors(store, path, zarr_format))
-
-
-_Missing = tuple[list[str], int]
-"""Paths of groups that have no document, the inner ones first, and the version of Zarr that they shall be of."""
-
-
-def _missing_ancestors(store: Store, path: str, zarr_format: int | None) -> _Missing:
-    """Return the groups above ``path`` that have no document. Raises as :func:`create_ancestors`."""
-    missing: list[str] = []
-    if not path or zarr_format == 1:
-        return missing, 3
-    parts = path.split("/")[:-1]
-    for depth in range(len(parts), -1, -1):
-        ancestor = "/".join(parts[:depth])
-        seen = Seen()
-        node = find_node(store, ancestor, expected="group", seen=seen, is_new=depth > 0 and zarr_format == 3)
-        if isinstance(node, ArrayMetadata):
-            raise ContainsArrayError(
-                f"cannot create a node below {describe(store, ancestor)}: an array is stored there, not a group"
-            )
-        if node is not None:
-            zarr_format = node.zarr_format if zarr_format is None else zarr_format
-            break  # what is above an existing group exists too
-        if not seen.is_free:
-            _check_finished(store, ancestor)
-        missing.append(ancestor)
-    return missing, 3 if zarr_format is None else zarr_format
-
-
-def _create_groups(store: Store, groups: _Missing) -> None:
-    missing, zarr_format = groups
-    group = GroupMetadata(zarr_format=zarr_format)
-    document = to_documents(group)[names_of(group)[0]] if missing else None
-    for ancestor in reversed(missing):
-        assert document is not None
-        with suppress(ConditionFailedError):  # another process has just created it
-            store.set(document_key(ancestor, group), document, condition=Condition(None))
+    create_groups(store, missing_ancestors(store, path, zarr_format))
 
 
 def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
@@ -184,7 +141,7 @@ def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
 
     One of the same kind and version is found when it is written.
     """
-    _check_finished(store, path)
+    check_finished(store, path)
     for version in (3, 2):
         for name in main_names(version):
             if name != names_of(metadata)[0] and _is_seen(store, join_path(path, name)):
@@ -220,16 +177,6 @@ def _is_seen(store: Store, key: str) -> bool:
     except StoreError as error:
         as_refusal(error)
         return False
-
-
-def _check_finished(store: Store, path: str) -> None:
-    work = unfinished_work(store, path)
-    if work is not None:
-        raise NodeExistsError(
-            f"a {work} to {describe(store, path)} is not finished ({UNFINISHED}), and may be running: the same {work} "
-            "again continues it, cancelling its plan takes it back; overwrite=True erases all that it has made until "
-            "now, so end its jobs before"
-        )
 
 
 def _clear(store: Store, path: str) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from errno import EACCES
+from functools import partial
 from typing import Final
 
 from zardine.buffers import BytesLike
@@ -18,6 +19,7 @@ from zardine.errors import (
     ContainsGroupError,
     GroupNotFoundError,
     MetadataError,
+    NodeExistsError,
     NodeNotFoundError,
     StoreError,
     UnfinishedError,
@@ -73,7 +75,7 @@ def describe(store: Store, path: str) -> str:
 class Seen:
     """What :func:`find_node` notices of the (first) document of a node."""
 
-    __slots__ = ("document", "is_alone", "names", "version")
+    __slots__ = ("answers", "document", "is_alone", "names", "version")
 
     def __init__(self) -> None:
         self.version: Version | None = None
@@ -83,11 +85,18 @@ class Seen:
         """Keys and prefixes directly below the place, where they were listed."""
         self.is_alone = False
         """Whether no document of Zarr v2 seems to lie beside one of v3: looked at for files, if any version will do."""
+        self.answers: dict[str, Reading | Exception | None] | None = None
+        """What was read ahead of documents, by name, or the errors that came in their place; see :func:`ask_ahead`."""
 
     @property
     def is_free(self) -> bool:
         """Whether nothing at all is stored at the place, or below it: looked at in slow stores that list names."""
         return self.names == ([], [])
+
+    @property
+    def has_document(self) -> bool:
+        """Whether one of the documents that were read ahead is there."""
+        return any(isinstance(each, Reading) for each in (self.answers or {}).values())
 
 
 def find_node(
@@ -178,18 +187,24 @@ def _find_in_rounds(
     A failure matters only if the document is needed to tell what the node is. When what is expected is not there, it is
     looked whether anything is, before more is asked for; with ``is_new`` after the first round.
     """
-    found: dict[str, Reading | Exception | None] = {}
+    found: dict[str, Reading | Exception | None] = {} if seen.answers is None else seen.answers
     refusal: StoreError | None = None
     mains = [(version, name) for version in versions for name in main_names(version)]
     rounds = list(_rounds(versions, expected))
     usual = 1 if is_new else {"array": 1, "group": 2}.get(expected or "", len(rounds) - 1)
     for number, names in enumerate(rounds):
-        if number == max(1, usual) and refusal is None:
-            with suppress(StoreError, UnsupportedError):  # what cannot be listed is looked at name by name
-                seen.names = store.list_dir(f"{path}/" if path else "")
+        if number > 0 and refusal is None and (number == max(1, usual) or seen.is_free):
+            if seen.names is None:
+                with suppress(StoreError, UnsupportedError):  # what cannot be listed is looked at name by name
+                    seen.names = store.list_dir(f"{path}/" if path else "")
             if seen.is_free:
                 return None
-        found |= zip(names, _answers(store, [join_path(path, name) for name in names]), strict=True)
+        wanted = [name for name in names if name not in found and (name in _MAINS or found.get(names[0], _UNKNOWN))]
+        if is_new and seen.names is not None and not store.read_only:  # a server of pages may leave out names
+            listed = frozenset(seen.names[0])
+            found |= {name: None for name in wanted if join_path(path, name) not in listed}
+            wanted = [name for name in wanted if name not in found]
+        found |= zip(wanted, _answers(store, [join_path(path, name) for name in wanted]), strict=True)
         for version, name in mains:
             if name not in found:
                 break
@@ -206,6 +221,25 @@ def _find_in_rounds(
     if refusal is not None:
         raise refusal
     return None
+
+
+def ask_ahead(store: Store, path: str, names: Sequence[str], seen: Seen) -> list[Callable[[], None]]:
+    """Return calls that ask for documents of a node, each by a request, so that :func:`find_node` has them in ``seen``.
+
+    What is raised in the place of a document is kept, too, for who needs that document.
+    """
+    answers = seen.answers = {} if seen.answers is None else seen.answers
+
+    def ask(name: str) -> None:
+        answers[name] = _answer(store, join_path(path, name))
+
+    return [partial(ask, name) for name in names]
+
+
+def look_whether_free(store: Store, path: str, seen: Seen) -> None:
+    """Let ``seen`` have that nothing is stored at or below ``path``, if that is so; as :func:`nothing_is_at`."""
+    if nothing_is_at(store, path):
+        seen.names = [], []
 
 
 def nothing_is_at(store: Store, path: str) -> bool:
@@ -276,6 +310,8 @@ def _beside(version: int, name: str, consolidated: bool) -> tuple[str, ...]:
     return names if consolidated else tuple(each for each in names if each != CONSOLIDATED)
 
 
+_UNKNOWN: Final = True
+_MAINS: Final = frozenset(name for version in FORMATS for name in main_names(version))
 _ARRAYS = {(version, document_names(version, "array")[0]) for version in (2, 1)}
 
 
@@ -462,9 +498,15 @@ def warn_of_reserved(place: str, name: str) -> None:
     )
 
 
-def unfinished_work(store: Store, path: str) -> str | None:
-    """Return what is being made at a place, or was cut off: ``conversion`` or ``rechunking``; ``None`` for nothing."""
-    data = get_document(store, join_path(path, UNFINISHED))
+def unfinished_work(store: Store, path: str, seen: Seen | None = None) -> str | None:
+    """Return what is being made at a place, or was cut off: ``conversion`` or ``rechunking``; ``None`` for nothing.
+
+    ``seen`` is what :func:`find_node` noticed there.
+    """
+    key = join_path(path, UNFINISHED)
+    if seen is not None and seen.names is not None and key not in seen.names[0]:
+        return None
+    data = get_document(store, key)
     if data is None:
         return None
     try:
@@ -472,6 +514,17 @@ def unfinished_work(store: Store, path: str) -> str | None:
     except (ValueError, KeyError, TypeError, RecursionError):
         function = None
     return WORKS.get(function, "conversion") if isinstance(function, str) else "conversion"
+
+
+def check_finished(store: Store, path: str, seen: Seen | None = None) -> None:
+    """Raise :class:`~zardine.errors.NodeExistsError` where a work is not finished; as :func:`unfinished_work`."""
+    work = unfinished_work(store, path, seen)
+    if work is not None:
+        raise NodeExistsError(
+            f"a {work} to {describe(store, path)} is not finished ({UNFINISHED}), and may be running: the same {work} "
+            "again continues it, cancelling its plan takes it back; overwrite=True erases all that it has made until "
+            "now, so end its jobs before"
+        )
 
 
 def not_found(
@@ -486,7 +539,7 @@ def not_found(
     versions = FORMATS if zarr_format is None else (zarr_format,)
     keys = [join_path(path, name) for version in versions for name in main_names(version)]
     text = f"no {what} is stored at {describe(store, path)}: looked for {', '.join(keys)}"
-    work = None if seen is not None and seen.is_free else unfinished_work(store, path)
+    work = unfinished_work(store, path, seen)
     if work is not None:
         text += f"; a {work} to this place is not finished ({UNFINISHED}): the same {work} again continues it"
     return kind(text)

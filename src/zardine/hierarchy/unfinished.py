@@ -11,10 +11,12 @@ import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from zardine.engine.freshness import note_change
+from zardine.engine.side_by_side import begun
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import UnfinishedError
 from zardine.hierarchy.consolidated import Consolidated
@@ -146,9 +148,10 @@ def _tell_above(store: Store, path: str, *, emptied: bool = False) -> None:
     ``emptied``: what was below it is gone.
     """
     parts = path.split("/") if path else []
-    for depth in range(len(parts)):
-        above, relative = "/".join(parts[:depth]), "/".join(parts[depth:])
-        group = find_node(store, above)
+    groups = ["/".join(parts[:depth]) for depth in range(len(parts))]
+    looks = begun(store, [partial(find_node, store, above) for above in groups])
+    for depth, (above, look) in enumerate(zip(groups, looks, strict=True)):
+        relative, group = "/".join(parts[depth:]), look()
         if isinstance(group, GroupMetadata) and group.consolidated_metadata is not None:
             nodes = Consolidated(store, above, group.zarr_format, group.consolidated_metadata)
             nodes.keep_true([relative], emptied=[relative] if emptied else ())

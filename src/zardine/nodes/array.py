@@ -428,7 +428,8 @@ class Array(StoredFacts):
         waits = Writing(self._handle) if exclusive else nullcontext()
         with waits, self.store.lock(document_key(self.path, self.metadata)):
             for last in attempts():
-                (stored, before), when = self._stored(surely=last.number > 1), moment()
+                when = moment()
+                stored, before = self._stored(surely=last.number > 1)
                 refuse_closing(before, stored.metadata)
                 old = before.layout.metadata.shape
                 done = self._append_at_once(before, stored.version, values, axis, self.store) if exclusive else None
@@ -753,11 +754,16 @@ class Array(StoredFacts):
         self._handle = handle if handle.buffer is buffer else replace(handle, buffer=buffer)
 
     def _stored(self, *, surely: bool = True) -> tuple[StoredNode[ArrayMetadata], ArrayHandle]:
-        """Take over what is stored now; gives that, and the handle of it. ``surely`` as for :func:`stored_node`."""
+        """Take over what is stored now; gives that, and the handle of it. ``surely`` as for :func:`stored_node`.
+
+        Raises :class:`~zardine.errors.ArrayChangedError` where that is of another generation.
+        """
         known = self._handle.watch.document
         metadata = self.metadata
         surely = surely or known[1] != metadata.document
         stored = stored_node(self.store, self.path, metadata, known, surely=surely)
+        if self._handle.watched:
+            refuse_another(self._handle, stored.metadata)
         return stored, self._adopt(stored.metadata)
 
     def _change_attributes(self, change: AttributesChange) -> None:

@@ -14,7 +14,7 @@ from zardine.creation.options import CodecsLike, DTypeLike, ShapeLike
 from zardine.creation.v3 import as_written, parse_shape
 from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike
-from zardine.engine.freshness import is_far, moment, note_seen
+from zardine.engine.freshness import is_far, moment, note_opened
 from zardine.engine.side_by_side import Descent
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import (
@@ -26,6 +26,7 @@ from zardine.errors import (
     ReadOnlyError,
     ZardineError,
 )
+from zardine.hierarchy.ancestors import Above
 from zardine.hierarchy.consolidated import Consolidated
 from zardine.hierarchy.create import create_node, erase_node, move_keys, parents_first
 from zardine.hierarchy.find import (
@@ -54,7 +55,7 @@ from zardine.nodes.display import ArrayInfo, TreeView, describe_group
 from zardine.nodes.older_arguments import compressors_of, key_encoding_of
 from zardine.nodes.options import ArrayOptions, FilledOptions, GroupOptions, LikeInGroupOptions, RequiredOptions
 from zardine.public_names import public
-from zardine.stores.base import Store
+from zardine.stores.base import Store, Version
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 
@@ -216,7 +217,7 @@ class Group:
         when, seen = moment(), Seen()
         node = self._opened(relative, self._member(relative, seen))
         if isinstance(node, Array) and self._consolidated is None:
-            note_seen(node._handle, seen.version, node.metadata, when)
+            note_opened(node._handle, seen.version, node.metadata, when)
         return node
 
     def get(self, path: str, default: object = None) -> Any:
@@ -279,13 +280,13 @@ class Group:
 
     def values(self) -> Iterator[Array | Group]:
         """Yield the members directly below."""
-        for name, metadata in self._children():
-            yield self._opened(name, metadata)
+        for _, node in self.items():
+            yield node
 
     def items(self) -> Iterator[tuple[str, Array | Group]]:
         """Yield the names and members directly below."""
-        for name, metadata in self._children():
-            yield name, self._opened(name, metadata)
+        for name, metadata, read in self._found():
+            yield name, self._opened(name, metadata, read)
 
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
@@ -324,8 +325,8 @@ class Group:
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Yield the names and arrays directly below."""
-        for name, metadata in self._children():
-            node = self._opened(name, metadata) if isinstance(metadata, ArrayMetadata) else None
+        for name, metadata, read in self._found():
+            node = self._opened(name, metadata, read) if isinstance(metadata, ArrayMetadata) else None
             if isinstance(node, Array):
                 yield name, node
 
@@ -600,17 +601,19 @@ class Group:
             raise ValueError(f"{name!r} is no name for a member of a group: it is empty")
         return path
 
-    def _opened(self, relative: str, metadata: NodeMetadata) -> Array | Group:
+    def _opened(self, relative: str, metadata: NodeMetadata, read: _WhenRead | None = None) -> Array | Group:
         """Return a member. Raises :class:`~zardine.errors.UnfinishedError` for one not written to its end."""
         refuse_unfinished(metadata, self._store, join_path(self._path, relative))
-        return self._node(relative, metadata)
+        return self._node(relative, metadata, read)
 
-    def _node(self, relative: str, metadata: NodeMetadata) -> Array | Group:
+    def _node(self, relative: str, metadata: NodeMetadata, read: _WhenRead | None = None) -> Array | Group:
         path = join_path(self._path, relative)
         if isinstance(metadata, ArrayMetadata):
             array = Array(self._store, path, metadata)
             if self._consolidated is not None:
                 array._came_out_of(self._consolidated, join_path(self._above, relative), hearsay=True)
+            elif read is not None:
+                note_opened(array._handle, read[0], metadata, read[1])
             return array
         group = Group(self._store, path, metadata)
         group._came_out_of(self, relative)
@@ -705,11 +708,16 @@ class Group:
         return can_be_named(relative.rpartition("/")[2], min(metadata.zarr_format, self._metadata.zarr_format))
 
     def _children(self) -> Iterator[tuple[str, NodeMetadata]]:
+        for name, metadata, _ in self._found():
+            yield name, metadata
+
+    def _found(self) -> Iterator[_Found]:
+        """Yield what is directly below."""
         if self._consolidated is not None:
             for relative in self._consolidated.names(self._above):
                 member = self._consolidated_member(relative)
                 if self._can_be_named(relative, member):
-                    yield relative, member
+                    yield relative, member, None
             return
         names = child_names(self._store, self._path, self._metadata.zarr_format)
         most = most_requests(self._store, 1)
@@ -717,25 +725,27 @@ class Group:
             yield from self._near_children(names)
             return
         while some := list(islice(names, most)):
-            found: dict[str, NodeMetadata | None] = {}
+            found: dict[str, tuple[NodeMetadata | None, _WhenRead]] = {}
 
-            def find(name: str, found: dict[str, NodeMetadata | None] = found) -> None:
-                found[name] = self._find(name, Seen())
+            def find(name: str, found: dict[str, tuple[NodeMetadata | None, _WhenRead]] = found) -> None:
+                when, seen = moment(), Seen()
+                metadata = self._find(name, seen)
+                found[name] = metadata, (seen.version, when)
 
             for_each(find, some, len(some), most)
             for name in some:
-                metadata = found[name]
+                metadata, read = found[name]
                 if metadata is not None:
-                    yield name, metadata
+                    yield name, metadata, read
 
-    def _near_children(self, names: Iterable[str]) -> Iterator[tuple[str, NodeMetadata]]:
+    def _near_children(self, names: Iterable[str]) -> Iterator[_Found]:
         listed = list(names)
         paths = [join_path(self._path, name) for name in listed]
         nodes = find_nodes(self._store, paths, self._metadata.zarr_format)
         for name, node in zip(listed, nodes, strict=True):
             metadata = self._known(name, node)
             if metadata is not None:
-                yield name, metadata
+                yield name, metadata, None  # it is looked at whenever it is used
 
     def _consolidated_member(self, relative: str) -> NodeMetadata:
         assert self._consolidated is not None
@@ -746,53 +756,59 @@ class Group:
         """Yield all that is below, a group before what is in it; however deep that is, since nothing calls itself."""
         ahead: Descent[tuple[int, Group], _Children] | None = None
 
-        def node_of(group: Group, name: str, metadata: NodeMetadata) -> Array | Group:
+        def node_of(group: Group, name: str, metadata: NodeMetadata, read: _WhenRead | None = None) -> Array | Group:
             if isinstance(metadata, GroupMetadata) and not use_consolidated and group._consolidated is None:
                 metadata = metadata.with_consolidated(None)
-            return group._node(name, metadata)
+            return group._node(name, metadata, read)
 
         def inner(place: tuple[int, Group], found: _Children) -> Iterator[tuple[int, Group]]:
             depth, group = place
             if max_depth is None or depth < max_depth:
-                for name, metadata in found[0]:
+                for name, metadata, _ in found[0]:
                     node = node_of(group, name, metadata) if isinstance(metadata, GroupMetadata) else None
                     if isinstance(node, Group) and node._consolidated is None:
                         yield depth + 1, node
 
-        def children(depth: int, group: Group) -> Iterator[tuple[str, NodeMetadata]]:
+        def children(depth: int, group: Group) -> Iterator[_Found]:
             if ahead is None or group._consolidated is not None:
-                return group._children()
+                return group._found()
             return _given(ahead.of((depth, group)))
 
         if self._consolidated is None and is_far(self._store):
             ahead = Descent(
                 self._store,
                 (0, self),
-                lambda place: _all_of(place[1]._children()),
+                lambda place: _all_of(place[1]._found()),
                 inner,
                 name=lambda place: place[1]._path,
                 size=lambda found: len(found[0]),
             )
-        within: list[tuple[str, Group, Iterator[tuple[str, NodeMetadata]]]] = [("", self, children(0, self))]
+        within: list[tuple[str, Group, Iterator[_Found]]] = [("", self, children(0, self))]
         while within:
             above, group, members = within[-1]
-            name, metadata = next(members, (None, None))
+            name, metadata, read = next(members, (None, None, None))
             if name is None or metadata is None:
                 within.pop()
                 continue
-            node = node_of(group, name, metadata)
+            node = node_of(group, name, metadata, read)
             path = join_path(above, name)
             yield path, node
             if isinstance(node, Group) and (max_depth is None or len(within) <= max_depth):
                 within.append((path, node, children(len(within), node)))
 
 
-_Children: TypeAlias = tuple[list[tuple[str, NodeMetadata]], Exception | None]
+_WhenRead: TypeAlias = tuple[Version | None, tuple[float, int]]
+"""The version of the document that was read, and the moment before."""
+
+_Found: TypeAlias = tuple[str, NodeMetadata, _WhenRead | None]
+"""What is directly below a group: the name; the metadata, and where looking is a request, when that was read."""
+
+_Children: TypeAlias = tuple[list[_Found], Exception | None]
 """What is directly below a group, as far as it was found, and what ended that."""
 
 
-def _all_of(children: Iterator[tuple[str, NodeMetadata]]) -> _Children:
-    found: list[tuple[str, NodeMetadata]] = []
+def _all_of(children: Iterator[_Found]) -> _Children:
+    found: list[_Found] = []
     try:
         found.extend(children)
     except Exception as error:
@@ -800,7 +816,7 @@ def _all_of(children: Iterator[tuple[str, NodeMetadata]]) -> _Children:
     return found, None
 
 
-def _given(children: _Children) -> Iterator[tuple[str, NodeMetadata]]:
+def _given(children: _Children) -> Iterator[_Found]:
     yield from children[0]
     if children[1] is not None:
         raise children[1]
@@ -821,13 +837,33 @@ def create_group(
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
     taken; with ``overwrite`` everything at and below it is erased first.
     """
+    version = _version_of_new(zarr_format)
+    found, inner = find_place(store, path, storage_options=storage_options, zarr_format=version)
+    return new_group(found, inner, zarr_format=version, overwrite=overwrite, attributes=attributes)
+
+
+def new_group(
+    store: Store,
+    path: str,
+    *,
+    zarr_format: int | None,
+    overwrite: bool = False,
+    attributes: Mapping[str, Any] | None = None,
+    is_free: bool = False,
+    above: Above | None = None,
+) -> Group:
+    """Create a group as :func:`create_group` does; ``is_free`` and ``above`` as for ``create_node``."""
+    version = _version_of_new(zarr_format)
+    metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}), zarr_format=version)
+    create_node(store, path, metadata, overwrite=overwrite, is_free=is_free, above=above)
+    return Group(store, path, metadata)
+
+
+def _version_of_new(zarr_format: int | None) -> int:
     version = format_of_new(zarr_format)
     if version == 1:
         raise ValueError("Zarr v1 has no groups: use zarr_format=2 or 3")
-    found, inner = find_place(store, path, storage_options=storage_options, zarr_format=version)
-    metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}), zarr_format=version)
-    create_node(found, inner, metadata, overwrite=overwrite)
-    return Group(found, inner, metadata)
+    return version
 
 
 def create_hierarchy(

@@ -69,16 +69,19 @@ def repair(
     keeper = Keeper(keep_damaged, dry_run)
     actions, left = _repair_shapes(found, scanned, keeper)
     for stored, result in zip(scanned.objects, checked, strict=True):
+        mine: list[Fault] = []
         if result.faults:
             job = _Repair(stored, drop_unreadable, keeper)
             job.run(result.faults)
             actions += job.actions
-            left += job.left
+            mine += job.left
         if found.lock_is_exclusive and (result.faults or any(note.kind == NOTE.kind for note in result.notes)):
             try:
                 actions += clear_beyond(stored, keeper)
             except StoreError as error:
-                left.append(stored.fault(Flaw("store", str(error))))
+                if not any(each.kind == "store" for each in mine):
+                    mine.append(stored.fault(Flaw("store", str(error))))
+        left += mine
     if leftovers and not dry_run:
         found.remove_leftovers(older_than)
     actions += leftovers
@@ -131,7 +134,8 @@ class _Repair:
                     raise
             except StoreError as error:
                 self.actions = [each for each in self.actions if each.kind == "kept"]  # the object is as it was
-                self.left = [*faults, self.stored.fault(Flaw("store", str(error)))]
+                others = [each for each in faults if each.kind != "store"]  # what was told of it before is told anew
+                self.left = [*others, self.stored.fault(Flaw("store", str(error)))]
                 return
 
     def lock(self) -> AbstractContextManager[object]:

@@ -16,7 +16,7 @@ import numpy as np
 from zardine.buffers import BytesLike
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.documents import read_document
-from zardine.engine.freshness import is_same_generation, moment, note_seen
+from zardine.engine.freshness import is_same_generation, moment, note_opened
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.errors import MetadataError, ZardineError
@@ -90,7 +90,7 @@ def _check_document(handle: ArrayHandle) -> None:
     except MetadataError as error:
         raise UnknownToZardineError("; ".join(map(str, error.problems)) or str(error)) from None
     if is_same_generation(handle.layout, found):
-        note_seen(handle, reading.version, found, when)
+        note_opened(handle, reading.version, found, when)
 
 
 def configured(handle: ArrayHandle, config: Any) -> ArrayHandle:

@@ -321,6 +321,10 @@ class FsspecStore(Store):
         keys, folders = self._entries(prefix)
         return keys, [folder for folder in folders if next(self.list_prefix(folder), None) is not None]
 
+    def is_empty(self, prefix: str = "") -> bool:
+        path = prefix.strip("/")
+        return next(self.list_prefix(f"{path}/" if path else ""), None) is None  # the first file says so
+
     def list_prefix(self, prefix: str) -> Iterator[str]:
         check_prefix(prefix)
         keys, folders = self._entries(prefix)
