@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypedDict
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
+from zardine.engine.workers import in_background
 from zardine.errors import (
     ConditionFailedError,
     ContainsGroupError,
@@ -32,6 +34,7 @@ from zardine.errors import (
     UnfinishedError,
     ZardineError,
 )
+from zardine.hierarchy.ancestors import create_groups, missing_ancestors
 from zardine.hierarchy.create import create_ancestors, erase_node
 from zardine.hierarchy.find import (
     HIDDEN,
@@ -347,8 +350,9 @@ def _write_marked(
 
     def begin() -> None:
         nonlocal mark, has_begun
+        above = in_background(partial(missing_ancestors, store, zarr_format=3), inner)
         make_room(store, inner, overwrite)
-        create_ancestors(store, inner)
+        create_groups(store, above())
         has_begun = True
         try:
             mark = _put_mark(store, inner, token, Condition(None))
