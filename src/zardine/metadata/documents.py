@@ -81,6 +81,8 @@ class ArrayMetadata:
     """The stored bytes that this was parsed from, if they are all that is stored. Copies with changes have none."""
     first_document: bytes | None = field(default=None, init=False, repr=False)
     """The same of the first document, beside which there may be others; equal bytes have the same layout."""
+    form: bytes | None = field(default=None, init=False, repr=False)
+    """What :mod:`zardine.metadata.forms` knows that by which was parsed here, besides shape and attributes."""
 
     @property
     def node_type(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import marshal
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from zardine.cache import Cache
@@ -67,7 +66,7 @@ def remember(node: N, document: bytes) -> N:
     if len(document) > _LONGEST or (isinstance(node, GroupMetadata) and node.consolidated_metadata is not None):
         return node
     packed = _pack(node.attributes) if node.attributes or isinstance(node, GroupMetadata) else None
-    kept = _mark(node if node.attributes is _NO_ATTRIBUTES else replace(node, attributes=_NO_ATTRIBUTES), document)
+    kept = _mark(node if node.attributes is _NO_ATTRIBUTES else with_fields(node, attributes=_NO_ATTRIBUTES), document)
     _seen.put(document, (kept, packed), len(document) + _PARSED)
     return kept if packed is None else _mark(node, document)
 

@@ -26,6 +26,7 @@ from zardine.json_document import (
     parse_shape,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, OlderForm
+from zardine.metadata.forms import parse_by_form
 from zardine.metadata.node_names import is_key
 from zardine.metadata.v2_codecs import Storage, check_options, codec_places, object_codec, to_codecs
 from zardine.metadata.v2_dtypes import parse_dtype
@@ -62,6 +63,10 @@ def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Proble
 
     More is read than the specification allows, as by zarr-python: without ``compressor`` or ``filters`` there are none.
     """
+    return parse_by_form(_parse_array, document, {} if attributes is None else attributes, problems, 2)
+
+
+def _parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
     for member in _REQUIRED:
         if member not in document:
             problems.add(member, "the member is missing; it is required")

@@ -1,0 +1,183 @@
+"""The form of an array: all that its (first) document says besides shape and attributes.
+
+The arrays of one program mostly have one form, or a few. What a form says is parsed and checked when it is first seen;
+of documents of a known form only shape and attributes are. A form is known by its members, and by its text, so that
+the text of the others need not be parsed again.
+"""
+
+from __future__ import annotations
+
+import marshal
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from zardine.cache import Cache
+from zardine.errors import DataError
+from zardine.frozen import with_fields
+from zardine.json_document import DEEPEST, JSON, Problems, load_object, parse_shape, parse_value
+from zardine.metadata.documents import ArrayMetadata
+
+Parse: TypeAlias = Callable[[Mapping[str, JSON], JSON, Problems], ArrayMetadata | None]
+"""Gives the array that a document and its attributes describe; notes every problem."""
+
+_MOST: Final = 2 * 2**20
+"""Bytes of all forms that are remembered, and of all texts, about."""
+_PARSED: Final = 8 * 2**10
+"""Bytes that a form takes when it is parsed, about, beside its text."""
+_LONGEST: Final = 16 * 2**10
+"""Bytes of a form that is worth remembering."""
+_STEADY: Final = 2
+"""Version of ``marshal`` that gives the same bytes for equal values of the same types, and others for all others."""
+
+_forms: Final[Cache[bytes, ArrayMetadata]] = Cache(_MOST)
+"""The array that each form was parsed for first, without attributes."""
+
+
+def parse_by_form(
+    parse: Parse, document: Mapping[str, JSON], attributes: JSON, problems: Problems, zarr_format: int
+) -> ArrayMetadata | None:
+    """Return what ``parse``, which is that of ``zarr_format``, gives; it is called for new forms, and for faults.
+
+    What it gives must depend on the number of dimensions, not on the lengths that ``shape`` has. It is called with a
+    copy of all but shape and attributes, so that nobody changes what is remembered.
+    """
+    if problems or problems.with_notes:
+        return parse(document, attributes, problems)
+    rest, form = _form_of(document, zarr_format)
+    if form is None:
+        return parse(document, attributes, problems)
+    known = _forms.get(form)
+    if known is not None:
+        found = _like(known, document["shape"], attributes)
+        return parse(document, attributes, problems) if found is None else found
+    copied = marshal.loads(form)[-1]
+    if copied != rest:  # something that is no JSON, and that marshal takes for bytes; or not even equal to itself
+        return parse(document, attributes, problems)
+    own = {name: document[name] if rest[name] is _VARIES else value for name, value in copied.items()}
+    node = parse(own, attributes, problems)
+    if node is None or len(form) > _LONGEST:
+        return node
+    node = with_fields(node, form=form)
+    _forms.put(form, with_fields(node, attributes={}), len(form) + _PARSED)
+    return node
+
+
+_VARIES: Final = ...
+"""Stands for what is no part of a form. No JSON is like it."""
+
+
+def _form_of(document: Mapping[str, JSON], zarr_format: int) -> tuple[dict[str, JSON], bytes | None]:
+    """Return what belongs to the form of a document, and that as bytes; ``None`` where it cannot be told."""
+    shape = document.get("shape")
+    if type(document) is not dict or type(shape) is not list:
+        return {}, None
+    rest = {**document, "shape": _VARIES}
+    if zarr_format == 3 and "attributes" in rest:
+        rest["attributes"] = _VARIES
+    try:
+        return rest, marshal.dumps((zarr_format, len(shape), rest), _STEADY)
+    except ValueError:  # classes of our own, as of numbers of many digits, and of users; or it is nested too deeply
+        return rest, None
+
+
+def _like(known: ArrayMetadata, shape: JSON, attributes: JSON) -> ArrayMetadata | None:
+    """Return an array of a known form; ``None`` where its shape or attributes have a fault, which the parser tells."""
+    faults = Problems()
+    lengths = parse_shape(shape, "shape", faults)
+    if lengths is None or len(lengths) != known.ndim or not isinstance(attributes, Mapping):
+        return None
+    return with_fields(known, shape=lengths, attributes=attributes)
+
+
+_texts: Final[Cache[str, ArrayMetadata | None]] = Cache(_MOST)
+"""By the text around shape and attributes, an array that has it."""
+_texts_seen_once: Final[Cache[str, bool]] = Cache(_MOST // 4)
+"""Such texts, of which it is not known yet whether others have them as well."""
+
+
+def find_by_text(document: bytes, attributes: JSON, zarr_format: int) -> ArrayMetadata | None:
+    """Return the array that a (first) document describes, if an array of the same form is known by its text.
+
+    ``attributes`` are for documents without. ``None`` also for whatever is wrong: the parser tells what that is.
+    """
+    found = _cut(document, zarr_format)
+    if found is None:
+        return None
+    around, values = found
+    known = _texts.get(_GAP.join(around))
+    return None if known is None else _like(known, values["shape"], values.get("attributes", attributes))
+
+
+def note_text(document: bytes, node: ArrayMetadata, zarr_format: int) -> None:
+    """Remember the form of ``document``, of which ``node`` was parsed, by its text, once another had the same text.
+
+    JSON in which the text of a value is replaced by that of another says the same besides that. So all that has to be
+    known is that it was cut where the members shape and attributes are: a document with other values tells.
+    """
+    found = None if node.form is None else _cut(document, zarr_format)
+    if found is None:
+        return
+    around, values = found
+    text = _GAP.join(around)
+    if len(text) > _LONGEST or _MANY_DIGITS.search(text):
+        return
+    if _texts_seen_once.drop(text) is None:
+        _texts_seen_once.put(text, True, len(text) + _NOTED)
+        return
+    last = around[-1]
+    other = "".join([part + _OTHERS[name] for part, name in zip(around, values, strict=False)]) + last
+    whole, changed = load_object(document, ""), load_object(other.encode(), "")
+    expected = {name: _OTHER_VALUES[name] if name in values else value for name, value in whole.items()}
+    is_whole = zarr_format != 3 or ("attributes" in whole) == ("attributes" in values)
+    if is_whole and changed == expected and list(changed) == list(expected):
+        _texts.put(text, with_fields(node, attributes={}), len(text) + _PARSED)
+
+
+def _cut(document: bytes, zarr_format: int) -> tuple[list[str], dict[str, JSON]] | None:
+    """Return the text around what seem to be shape and attributes, and these by name, as they follow each other.
+
+    ``None`` where that is not so simple.
+    """
+    try:
+        text = document.decode()
+        named = _SHAPE.search(text)
+        if named is None:
+            return None
+        values: dict[str, JSON] = {}
+        beside = _ATTRIBUTES.search(text) if zarr_format == 3 else None
+        if beside is None:
+            start = named.end()
+            values["shape"], stop = parse_value(text, start)
+            return [text[:start], text[stop:]], values
+        start = beside.end()
+        attributes, stop = parse_value(text, start)
+        if text.count("{", start, stop) + text.count("[", start, stop) >= DEEPEST:
+            return None
+        if start < named.start() < stop:
+            named = _SHAPE.search(text, stop)
+            if named is None:
+                return None
+        first = named.end()
+        shape, last = parse_value(text, first)
+    except (ValueError, RecursionError, MemoryError, DataError):
+        return None
+    if last <= start:
+        return [text[:first], text[last:start], text[stop:]], {"shape": shape, "attributes": attributes}
+    if stop <= first:
+        return [text[:start], text[stop:first], text[last:]], {"attributes": attributes, "shape": shape}
+    return None
+
+
+_SHAPE: Final = re.compile(r'"shape"[ \t\n\r]*:[ \t\n\r]*(?=\[)')
+_ATTRIBUTES: Final = re.compile(r'"attributes"[ \t\n\r]*:[ \t\n\r]*(?=\{)')
+_GAP: Final = "\0"
+"""Stands for a value. No JSON has it."""
+_MANY_DIGITS: Final = re.compile(r"[0-9.eE+-]{16}")
+"""A number whose text may matter; for that the parser looks at the whole document."""
+_OTHERS: Final = {"shape": "[8589934593]", "attributes": '{"8589934593": 8589934593}'}
+_OTHER_VALUES: Final = {name: parse_value(text, 0)[0] for name, text in _OTHERS.items()}
+_NOTED: Final = 256
+"""Bytes that it takes to remember that a text was seen, about, beside that."""
+
+__all__ = ["find_by_text", "note_text", "parse_by_form"]
