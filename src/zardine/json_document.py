@@ -95,13 +95,13 @@ class Extension:
     """Members that nobody here knows and that may be ignored; kept for writing."""
 
     def to_json(self) -> dict[str, JSON]:
-        """The object form: always ``name``, and ``configuration`` where there is one."""
+        """The object form, a copy: always ``name``, and ``configuration`` where there is one."""
         document: dict[str, JSON] = {"name": self.name}
         if self.configuration is not None:
-            document["configuration"] = dict(self.configuration)
+            document["configuration"] = copy_json(self.configuration)
         if not self.must_understand:
             document["must_understand"] = False
-        return {**document, **self.others}
+        return {**document, **copy_json(self.others)}
 
     to_dict = to_json
 
@@ -114,6 +114,13 @@ class Extension:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def copy_json(value: JSON) -> JSON:
+    """Return a copy that shares nothing that can be changed: what is parsed is shared by all who open an equal one."""
+    if isinstance(value, Mapping):
+        return {name: copy_json(each) for name, each in value.items()}
+    return type(value)(map(copy_json, value)) if type(value) in (list, tuple) else value
 
 
 def as_tuples(value: JSON) -> JSON:
@@ -205,7 +212,7 @@ def parse_integers(
     if length is not None and len(value) != length:
         problems.add(place, f"expected {length} elements, one for each dimension, found {len(value)}")
         return None
-    if all([type(item) is int and low <= item < 2**63 for item in value]):
+    if {*map(type, value)} == {int} and low <= min(value) and max(value) < 2**63:  # the usual case first
         return tuple(value)
     numbers = [parse_integer(item, f"{place}[{i}]", problems, low=low, high=2**63 - 1) for i, item in enumerate(value)]
     return None if None in numbers else tuple(n for n in numbers if n is not None)

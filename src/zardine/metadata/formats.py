@@ -14,7 +14,7 @@ from zardine.json_document import JSON, Problems, find_non_numbers, load_object
 from zardine.metadata import v1, v2, v3
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, use_parser
 from zardine.metadata.forms import find_by_text, note_text
-from zardine.metadata.seen_documents import recall_older, remember_older
+from zardine.metadata.seen_documents import load_attributes, recall_older, remember_older
 from zardine.settings import config
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
@@ -89,7 +89,7 @@ def _parse_array_of_v2(documents: Mapping[str, BytesLike | None], subject: str) 
     if attributes is None:
         return known
     try:
-        return with_fields(known, attributes=load_object(attributes, subject, only_attributes=True))
+        return with_fields(known, attributes=load_attributes(bytes(attributes), subject))
     except MetadataError:
         return _parse_older(v2.ARRAY, documents, subject, Problems())  # which says where it is
 

@@ -44,20 +44,20 @@ def parse_by_form(
     """
     if problems or problems.with_notes:
         return parse(document, attributes, problems)
-    rest, form = _form_of(document, zarr_format)
+    form = _form_of(document, zarr_format)
     if form is None:
         return parse(document, attributes, problems)
     known = _forms.get(form)
     if known is not None:
         found = _like(known, document["shape"], attributes)
         return parse(document, attributes, problems) if found is None else found
-    copied = marshal.loads(form)[-1]
-    if copied != rest:  # something that is no JSON, and that marshal takes for bytes; or not even equal to itself
+    rest = marshal.loads(form)[-1]
+    own = {name: document[name] if value is _VARIES else value for name, value in rest.items()}
+    if len(form) > _LONGEST or not all(value is _VARIES or _is_json(value) for value in rest.values()):
         return parse(document, attributes, problems)
-    own = {name: document[name] if rest[name] is _VARIES else value for name, value in copied.items()}
     node = parse(own, attributes, problems)
-    if node is None or len(form) > _LONGEST:
-        return node
+    if node is None:
+        return None
     node = with_fields(node, form=form)
     _forms.put(form, with_fields(node, attributes={}), len(form) + _PARSED)
     return node
@@ -67,18 +67,28 @@ _VARIES: Final = ...
 """Stands for what is no part of a form. No JSON is like it."""
 
 
-def _form_of(document: Mapping[str, JSON], zarr_format: int) -> tuple[dict[str, JSON], bytes | None]:
-    """Return what belongs to the form of a document, and that as bytes; ``None`` where it cannot be told."""
+def _form_of(document: Mapping[str, JSON], zarr_format: int) -> bytes | None:
+    """Return what belongs to the form of a document, as bytes; ``None`` where it cannot be told."""
     shape = document.get("shape")
     if type(document) is not dict or type(shape) is not list:
-        return {}, None
+        return None
     rest = {**document, "shape": _VARIES}
     if zarr_format == 3 and "attributes" in rest:
         rest["attributes"] = _VARIES
     try:
-        return rest, marshal.dumps((zarr_format, len(shape), rest), _STEADY)
+        return marshal.dumps((zarr_format, len(shape), rest), _STEADY)
     except ValueError:  # classes of our own, as of numbers of many digits, and of users; or it is nested too deeply
-        return rest, None
+        return None
+
+
+def _is_json(value: JSON) -> bool:
+    """Return whether all is what JSON has. ``marshal`` makes bytes of some other objects."""
+    if type(value) is dict:
+        return all(map(_is_json, value.values()))
+    return all(map(_is_json, value)) if type(value) is list else type(value) in _PLAIN
+
+
+_PLAIN: Final = (str, int, float, bool, type(None))
 
 
 def _like(known: ArrayMetadata, shape: JSON, attributes: JSON) -> ArrayMetadata | None:
@@ -105,7 +115,7 @@ def find_by_text(document: bytes, attributes: JSON, zarr_format: int) -> ArrayMe
     if found is None:
         return None
     around, values = found
-    known = _texts.get(_GAP.join(around))
+    known = _texts.get(_GAP.join((_VERSIONS[zarr_format], *around)))
     return None if known is None else _like(known, values["shape"], values.get("attributes", attributes))
 
 
@@ -119,7 +129,7 @@ def note_text(document: bytes, node: ArrayMetadata, zarr_format: int) -> None:
     if found is None:
         return
     around, values = found
-    text = _GAP.join(around)
+    text = _GAP.join((_VERSIONS[zarr_format], *around))
     if len(text) > _LONGEST or _MANY_DIGITS.search(text):
         return
     if _texts_seen_once.drop(text) is None:
@@ -173,6 +183,8 @@ _SHAPE: Final = re.compile(r'"shape"[ \t\n\r]*:[ \t\n\r]*(?=\[)')
 _ATTRIBUTES: Final = re.compile(r'"attributes"[ \t\n\r]*:[ \t\n\r]*(?=\{)')
 _GAP: Final = "\0"
 """Stands for a value. No JSON has it."""
+_VERSIONS: Final = {3: "3", 2: "2"}
+"""What a text begins with where it is remembered: those of one version mean nothing in another."""
 _MANY_DIGITS: Final = re.compile(r"[0-9.eE+-]{16}")
 """A number whose text may matter; for that the parser looks at the whole document."""
 _OTHERS: Final = {"shape": "[8589934593]", "attributes": '{"8589934593": 8589934593}'}

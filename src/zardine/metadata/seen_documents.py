@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 
 from zardine.cache import Cache
 from zardine.frozen import with_fields
-from zardine.json_document import JSON
+from zardine.json_document import JSON, load_object
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 
 N = TypeVar("N", bound=ArrayMetadata | GroupMetadata)
@@ -48,6 +48,10 @@ Packed: TypeAlias = bytes | Mapping[str, JSON]
 
 _seen: Cache[bytes, tuple[ArrayMetadata | GroupMetadata, Packed | None]] = Cache(_MOST)
 """What documents were parsed to, without attributes, and these."""
+_attributes: Cache[bytes, Packed] = Cache(_MOST // 4)
+"""Documents that hold attributes alone."""
+_NOTED = 256
+"""Bytes that such a one takes, about, beside its text and what that says."""
 
 
 def recall(document: bytes) -> ArrayMetadata | GroupMetadata | None:
@@ -66,7 +70,8 @@ def remember(node: N, document: bytes) -> N:
     if len(document) > _LONGEST or (isinstance(node, GroupMetadata) and node.consolidated_metadata is not None):
         return node
     packed = _pack(node.attributes) if node.attributes or isinstance(node, GroupMetadata) else None
-    kept = _mark(node if node.attributes is _NO_ATTRIBUTES else with_fields(node, attributes=_NO_ATTRIBUTES), document)
+    kept = node if node.attributes is _NO_ATTRIBUTES else with_fields(node, attributes=_NO_ATTRIBUTES)
+    _mark(kept, document)
     _seen.put(document, (kept, packed), len(document) + _PARSED)
     return kept if packed is None else _mark(node, document)
 
@@ -88,6 +93,20 @@ def remember_older(node: ArrayMetadata, name: str, document: bytes) -> ArrayMeta
     kept = with_fields(node, attributes=_NO_ATTRIBUTES)
     _seen.put(_key_of_older(name, document), (kept, None), len(document) + _PARSED)
     return node if node.attributes else kept
+
+
+def load_attributes(document: bytes, subject: str) -> Mapping[str, JSON]:
+    """Return the attributes that a document has which holds nothing else; each call gives others.
+
+    Raises as :func:`~zardine.json_document.load_object`.
+    """
+    packed = _attributes.get(document)
+    if packed is not None:
+        return _unpack(packed)
+    attributes = load_object(document, subject, only_attributes=True)
+    if len(document) <= _LONGEST:
+        _attributes.put(document, _pack(attributes), 2 * len(document) + _NOTED)
+    return attributes
 
 
 def _key_of_older(name: str, document: bytes) -> bytes:

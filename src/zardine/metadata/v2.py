@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from zardine.json_document import (
     Extension,
     Number,
     Problems,
+    copy_json,
     is_integer,
     parse_choice,
     parse_integers,
@@ -55,7 +55,7 @@ class FormOfV2(OlderForm):
         }
         if self.dimension_separator is not None:
             document["dimension_separator"] = self.dimension_separator
-        return deepcopy({**document, **metadata.unknown})  # what was parsed is shared by all who open an equal one
+        return dict(copy_json({**document, **metadata.unknown}))
 
 
 def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
