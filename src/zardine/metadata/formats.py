@@ -13,7 +13,7 @@ from zardine.frozen import with_fields
 from zardine.json_document import JSON, Problems, find_non_numbers, load_object
 from zardine.metadata import v1, v2, v3
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, use_parser
-from zardine.metadata.forms import find_by_text, note_text
+from zardine.metadata.forms import cut_text, find_by_text, note_text
 from zardine.metadata.seen_documents import load_attributes, recall_older, remember_older
 from zardine.settings import config
 
@@ -77,15 +77,15 @@ def _parse_array_of_v2(documents: Mapping[str, BytesLike | None], subject: str) 
     document, attributes = bytes(documents[v2.ARRAY] or b""), documents.get(v2.ATTRIBUTES)
     known = recall_older(v2.ARRAY, document)
     if known is None:
-        known = find_by_text(document, {}, 2)
-        if known is not None:
-            known = remember_older(known, v2.ARRAY, document)
-    if known is None:
-        node = _parse_older(v2.ARRAY, documents, subject, Problems())
-        if not isinstance(node, ArrayMetadata):
-            return node
-        note_text(document, node, 2)
-        return remember_older(node, v2.ARRAY, document)
+        cut = cut_text(document, 2)
+        found = find_by_text(cut, {})
+        if found is None:
+            node = _parse_older(v2.ARRAY, documents, subject, Problems())
+            if not isinstance(node, ArrayMetadata):
+                return node
+            note_text(cut, document, node)
+            return remember_older(node, v2.ARRAY, document)
+        known = remember_older(found, v2.ARRAY, document)
     if attributes is None:
         return known
     try:

@@ -1,7 +1,7 @@
 """The form of an array: all that its (first) document says besides shape and attributes.
 
-The arrays of one program mostly have one form, or a few. What a form says is parsed and checked when it is first seen;
-of documents of a known form only shape and attributes are. A form is known by its members, and by its text, so that
+The arrays of one program mostly have one form, or a few. What a form says is parsed and checked twice, then it is
+known: of other documents of it only shape and attributes are. A form is known by its members, and by its text, so that
 the text of the others need not be parsed again.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import marshal
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from zardine.cache import Cache
@@ -27,20 +27,26 @@ _PARSED: Final = 8 * 2**10
 """Bytes that a form takes when it is parsed, about, beside its text."""
 _LONGEST: Final = 16 * 2**10
 """Bytes of a form that is worth remembering."""
+_LONGEST_DOCUMENT: Final = 64 * 2**10
+"""Bytes of a document that may be parsed in parts, and then as a whole."""
 _STEADY: Final = 2
 """Version of ``marshal`` that gives the same bytes for equal values of the same types, and others for all others."""
 
 _forms: Final[Cache[bytes, ArrayMetadata]] = Cache(_MOST)
-"""The array that each form was parsed for first, without attributes."""
+"""An array of each form, without attributes."""
+_seen_once: Final[Cache[bytes, bool]] = Cache(_MOST // 4)
+"""Forms of which it is not known yet whether other arrays have them as well."""
+_NOTED: Final = 256
+"""Bytes that it takes to remember such a one, about, beside the form."""
 
 
 def parse_by_form(
     parse: Parse, document: Mapping[str, JSON], attributes: JSON, problems: Problems, zarr_format: int
 ) -> ArrayMetadata | None:
-    """Return what ``parse``, which is that of ``zarr_format``, gives; it is called for new forms, and for faults.
+    """Return what ``parse``, that of ``zarr_format``, gives, which is called for unknown forms, and for faults.
 
-    What it gives must depend on the number of dimensions, not on the lengths that ``shape`` has. It is called with a
-    copy of all but shape and attributes, so that nobody changes what is remembered.
+    What it gives must depend on the number of dimensions, not on the lengths that ``shape`` has. What is remembered is
+    made of a copy of all but shape and attributes, so that nobody changes it.
     """
     if problems or problems.with_notes:
         return parse(document, attributes, problems)
@@ -51,15 +57,21 @@ def parse_by_form(
     if known is not None:
         found = _like(known, document["shape"], attributes)
         return parse(document, attributes, problems) if found is None else found
-    rest = marshal.loads(form)[-1]
-    own = {name: document[name] if value is _VARIES else value for name, value in rest.items()}
-    if len(form) > _LONGEST or not all(value is _VARIES or _is_json(value) for value in rest.values()):
+    if len(form) > _LONGEST:
         return parse(document, attributes, problems)
+    if _seen_once.drop(form) is None:
+        node = parse(document, attributes, problems)
+        if node is not None:
+            _seen_once.put(form, True, len(form) + _NOTED)
+        return node
+    rest = marshal.loads(form)[-1]
+    if not all(value is _VARIES or _is_json(value) for value in rest.values()):
+        return parse(document, attributes, problems)
+    own = {name: document[name] if value is _VARIES else value for name, value in rest.items()}
     node = parse(own, attributes, problems)
-    if node is None:
-        return None
-    node = with_fields(node, form=form)
-    _forms.put(form, with_fields(node, attributes={}), len(form) + _PARSED)
+    if node is not None:
+        object.__setattr__(node, "form", form)
+        _forms.put(form, with_fields(node, attributes={}), len(form) + _PARSED)
     return node
 
 
@@ -102,64 +114,65 @@ def _like(known: ArrayMetadata, shape: JSON, attributes: JSON) -> ArrayMetadata 
 
 _texts: Final[Cache[str, ArrayMetadata | None]] = Cache(_MOST)
 """By the text around shape and attributes, an array that has it."""
-_texts_seen_once: Final[Cache[str, bool]] = Cache(_MOST // 4)
-"""Such texts, of which it is not known yet whether others have them as well."""
 
 
-def find_by_text(document: bytes, attributes: JSON, zarr_format: int) -> ArrayMetadata | None:
-    """Return the array that a (first) document describes, if an array of the same form is known by its text.
+class CutText:
+    """The text of a (first) document around what seem to be shape and attributes, and these by name, in their order."""
+
+    __slots__ = ("around", "key", "values", "zarr_format")
+
+    def __init__(self, zarr_format: int, around: Sequence[str], values: Mapping[str, JSON]) -> None:
+        self.zarr_format = zarr_format
+        self.around = around
+        self.values = values
+        self.key = _GAP.join((_VERSIONS[zarr_format], *around))
+
+
+def find_by_text(cut: CutText | None, attributes: JSON) -> ArrayMetadata | None:
+    """Return the array that a document describes, if an array of the same form is known by its text.
 
     ``attributes`` are for documents without. ``None`` also for whatever is wrong: the parser tells what that is.
     """
-    found = _cut(document, zarr_format)
-    if found is None:
+    known = None if cut is None else _texts.get(cut.key)
+    if cut is None or known is None:
         return None
-    around, values = found
-    known = _texts.get(_GAP.join((_VERSIONS[zarr_format], *around)))
-    return None if known is None else _like(known, values["shape"], values.get("attributes", attributes))
+    return _like(known, cut.values["shape"], cut.values.get("attributes", attributes))
 
 
-def note_text(document: bytes, node: ArrayMetadata, zarr_format: int) -> None:
-    """Remember the form of ``document``, of which ``node`` was parsed, by its text, once another had the same text.
+def note_text(cut: CutText | None, document: bytes, node: ArrayMetadata) -> None:
+    """Remember the form of ``document``, of which ``node`` was parsed, by its text, if another one had that form.
 
     JSON in which the text of a value is replaced by that of another says the same besides that. So all that has to be
     known is that it was cut where the members shape and attributes are: a document with other values tells.
     """
-    found = None if node.form is None else _cut(document, zarr_format)
-    if found is None:
+    if cut is None or node.form is None:
         return
-    around, values = found
-    text = _GAP.join((_VERSIONS[zarr_format], *around))
+    text, around, values = cut.key, cut.around, cut.values
     if len(text) > _LONGEST or _MANY_DIGITS.search(text):
-        return
-    if _texts_seen_once.drop(text) is None:
-        _texts_seen_once.put(text, True, len(text) + _NOTED)
         return
     last = around[-1]
     other = "".join([part + _OTHERS[name] for part, name in zip(around, values, strict=False)]) + last
     whole, changed = load_object(document, ""), load_object(other.encode(), "")
     expected = {name: _OTHER_VALUES[name] if name in values else value for name, value in whole.items()}
-    is_whole = zarr_format != 3 or ("attributes" in whole) == ("attributes" in values)
+    is_whole = cut.zarr_format != 3 or ("attributes" in whole) == ("attributes" in values)
     if is_whole and changed == expected and list(changed) == list(expected):
         _texts.put(text, with_fields(node, attributes={}), len(text) + _PARSED)
 
 
-def _cut(document: bytes, zarr_format: int) -> tuple[list[str], dict[str, JSON]] | None:
-    """Return the text around what seem to be shape and attributes, and these by name, as they follow each other.
-
-    ``None`` where that is not so simple.
-    """
+def cut_text(document: bytes, zarr_format: int) -> CutText | None:
+    """Cut a document where its shape, and attributes in Zarr v3, seem to be; ``None`` where that is not so simple."""
+    if len(document) > _LONGEST_DOCUMENT:
+        return None
     try:
         text = document.decode()
         named = _SHAPE.search(text)
         if named is None:
             return None
-        values: dict[str, JSON] = {}
         beside = _ATTRIBUTES.search(text) if zarr_format == 3 else None
         if beside is None:
             start = named.end()
-            values["shape"], stop = parse_value(text, start)
-            return [text[:start], text[stop:]], values
+            shape, stop = parse_value(text, start)
+            return CutText(zarr_format, (text[:start], text[stop:]), {"shape": shape})
         start = beside.end()
         attributes, stop = parse_value(text, start)
         if text.count("{", start, stop) + text.count("[", start, stop) >= DEEPEST:
@@ -173,9 +186,11 @@ def _cut(document: bytes, zarr_format: int) -> tuple[list[str], dict[str, JSON]]
     except (ValueError, RecursionError, MemoryError, DataError):
         return None
     if last <= start:
-        return [text[:first], text[last:start], text[stop:]], {"shape": shape, "attributes": attributes}
+        around = text[:first], text[last:start], text[stop:]
+        return CutText(zarr_format, around, {"shape": shape, "attributes": attributes})
     if stop <= first:
-        return [text[:start], text[stop:first], text[last:]], {"attributes": attributes, "shape": shape}
+        around = text[:start], text[stop:first], text[last:]
+        return CutText(zarr_format, around, {"attributes": attributes, "shape": shape})
     return None
 
 
@@ -189,7 +204,5 @@ _MANY_DIGITS: Final = re.compile(r"[0-9.eE+-]{16}")
 """A number whose text may matter; for that the parser looks at the whole document."""
 _OTHERS: Final = {"shape": "[8589934593]", "attributes": '{"8589934593": 8589934593}'}
 _OTHER_VALUES: Final = {name: parse_value(text, 0)[0] for name, text in _OTHERS.items()}
-_NOTED: Final = 256
-"""Bytes that it takes to remember that a text was seen, about, beside that."""
 
-__all__ = ["find_by_text", "note_text", "parse_by_form"]
+__all__ = ["CutText", "cut_text", "find_by_text", "note_text", "parse_by_form"]

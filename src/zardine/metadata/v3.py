@@ -26,7 +26,7 @@ from zardine.json_document import (
     parse_shape,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.metadata.forms import find_by_text, note_text, parse_by_form
+from zardine.metadata.forms import cut_text, find_by_text, note_text, parse_by_form
 from zardine.metadata.node_names import explain_bad_name
 from zardine.metadata.seen_documents import recall, remember
 
@@ -48,12 +48,13 @@ def parse_node(data: BytesLike, subject: str = "the document is invalid") -> Arr
     seen = recall(document)
     if seen is not None:
         return seen
-    known = find_by_text(document, {}, 3)
+    cut = cut_text(document, 3)
+    known = find_by_text(cut, {})
     if known is not None:
         return remember(known, document)
     node = parse_node_json(load_object(document, subject), subject)
     if isinstance(node, ArrayMetadata):
-        note_text(document, node, 3)
+        note_text(cut, document, node)
     return remember(node, document)
 
 
