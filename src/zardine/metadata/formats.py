@@ -14,7 +14,7 @@ from zardine.json_document import JSON, Problems, find_non_numbers, load_object
 from zardine.metadata import v1, v2, v3
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, use_parser
 from zardine.metadata.forms import cut_text, find_by_text, note_text
-from zardine.metadata.seen_documents import load_attributes, recall_older, remember_older
+from zardine.metadata.seen_documents import NO_ATTRIBUTES, load_attributes, recall_older, remember_older
 from zardine.settings import config
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
@@ -78,7 +78,7 @@ def _parse_array_of_v2(documents: Mapping[str, BytesLike | None], subject: str) 
     known = recall_older(v2.ARRAY, document)
     if known is None:
         cut = cut_text(document, 2)
-        found = find_by_text(cut, {})
+        found = find_by_text(cut, NO_ATTRIBUTES)
         if found is None:
             node = _parse_older(v2.ARRAY, documents, subject, Problems())
             if not isinstance(node, ArrayMetadata):

@@ -41,7 +41,7 @@ class _NoAttributes(Mapping[str, JSON]):
         return dict, ()
 
 
-_NO_ATTRIBUTES = _NoAttributes()
+NO_ATTRIBUTES = _NoAttributes()
 
 Packed: TypeAlias = bytes | Mapping[str, JSON]
 """Attributes as :func:`_pack` leaves them."""
@@ -70,7 +70,7 @@ def remember(node: N, document: bytes) -> N:
     if len(document) > _LONGEST or (isinstance(node, GroupMetadata) and node.consolidated_metadata is not None):
         return node
     packed = _pack(node.attributes) if node.attributes or isinstance(node, GroupMetadata) else None
-    kept = node if node.attributes is _NO_ATTRIBUTES else with_fields(node, attributes=_NO_ATTRIBUTES)
+    kept = node if node.attributes is NO_ATTRIBUTES else with_fields(node, attributes=NO_ATTRIBUTES)
     _mark(kept, document)
     _seen.put(document, (kept, packed), len(document) + _PARSED)
     return kept if packed is None else _mark(node, document)
@@ -90,7 +90,7 @@ def remember_older(node: ArrayMetadata, name: str, document: bytes) -> ArrayMeta
     object.__setattr__(node, "first_document", document)
     if len(document) > _LONGEST:
         return node
-    kept = with_fields(node, attributes=_NO_ATTRIBUTES)
+    kept = node if node.attributes is NO_ATTRIBUTES else with_fields(node, attributes=NO_ATTRIBUTES)
     _seen.put(_key_of_older(name, document), (kept, None), len(document) + _PARSED)
     return node if node.attributes else kept
 

@@ -28,7 +28,7 @@ from zardine.json_document import (
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.forms import cut_text, find_by_text, note_text, parse_by_form
 from zardine.metadata.node_names import explain_bad_name
-from zardine.metadata.seen_documents import recall, remember
+from zardine.metadata.seen_documents import NO_ATTRIBUTES, recall, remember
 
 DOCUMENT_NAME = "zarr.json"
 
@@ -49,7 +49,7 @@ def parse_node(data: BytesLike, subject: str = "the document is invalid") -> Arr
     if seen is not None:
         return seen
     cut = cut_text(document, 3)
-    known = find_by_text(cut, {})
+    known = find_by_text(cut, NO_ATTRIBUTES)
     if known is not None:
         return remember(known, document)
     node = parse_node_json(load_object(document, subject), subject)
