@@ -44,9 +44,9 @@ PARTS: dict[str, tuple[str, str]] = {
     ),
     "caches": (
         "cache.py engine/locate.py engine/chunk_cache.py engine/handle.py indexing/plan.py "
-        "**/cached.py **/cache_entries.py stores/open_files.py **/seen_documents.py",
-        "test_cache.py engine indexing stores/test_cached*.py metadata/test_seen*.py test_resize_and_append.py "
-        "test_hierarchy.py",
+        "**/cached.py **/cache_entries.py stores/open_files.py **/seen_documents.py **/forms.py",
+        "test_cache.py engine indexing stores/test_cached*.py metadata/test_seen*.py metadata/test_forms.py "
+        "test_resize_and_append.py test_hierarchy.py",
     ),
     "recovery": (
         "stores/local/beside.py stores/open_files.py engine/update_shard.py engine/locate.py sharding/layout.py "

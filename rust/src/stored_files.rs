@@ -8,7 +8,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Ancestors, Path};
 
 use crate::known_file::{self, Identity};
 use crate::readable::{self, Readable};
@@ -60,7 +60,7 @@ pub fn read_whole(path: &CStr, below: Option<&[u8]>, most: u64) -> io::Result<Op
     let opened = match below {
         Some(below) => open_below(path, below, 0),
         None => open(path, FLAGS | libc::O_NOFOLLOW).map(Some).map_err(|error| match is_missing(&error) {
-            true if leads_nowhere(path) => io::ErrorKind::InvalidInput.into(),
+            true if is_below_nowhere(path) => io::ErrorKind::InvalidInput.into(),
             _ => error,
         }),
     };
@@ -179,7 +179,17 @@ fn open(path: &CStr, flags: i32) -> io::Result<File> {
 
 /// Whether what is missing is so because of a link to nothing: the end of its path, or a directory above it.
 fn leads_nowhere(path: &CStr) -> bool {
+    is_nowhere(Path::new(OsStr::from_bytes(path.to_bytes())).ancestors())
+}
+
+/// As `leads_nowhere`, of the directories above alone: who opens no links knows already that the end is none.
+fn is_below_nowhere(path: &CStr) -> bool {
     let mut parts = Path::new(OsStr::from_bytes(path.to_bytes())).ancestors();
+    parts.next();
+    is_nowhere(parts)
+}
+
+fn is_nowhere(mut parts: Ancestors<'_>) -> bool {
     let found = parts.find_map(|part| Some((part, part.symlink_metadata().ok()?)));
     found.is_some_and(|(part, status)| status.is_symlink() && part.metadata().is_err())
 }

@@ -101,17 +101,18 @@ class Cache(Generic[K, V]):
         gone: list[tuple[K, V]] = []
         pardons = len(self._entries)  # each once, however often it is used meanwhile
         while self.nbytes > most:
-            first = next(iter(self._entries.items()), None)
-            if first is None:
+            key = next(iter(self._entries), None)
+            entry = None if key is None else self._entries.get(key)
+            if key is None or entry is None:
                 self.nbytes = 0  # it counted something too much, where Ctrl-C came between two steps
                 return gone
-            key, entry = first
             if entry.used and pardons:
                 pardons -= 1
                 entry.used = False
                 self._entries.move_to_end(key)
             else:
-                self.drop(key)
+                del self._entries[key]
+                self.nbytes -= entry.nbytes
                 gone.append((key, entry.value))
         return gone
 

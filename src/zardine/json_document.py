@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from math import isinf
 from typing import Any, Final, TypeAlias
 
 from zardine.buffers import BytesLike
-from zardine.errors import ChunkTooLargeError, MetadataError, Problem, UnknownExtensionError
-from zardine.limits import check_size, within_memory
+from zardine.errors import ChunkTooLargeError, DataError, MetadataError, Problem, UnknownExtensionError
+from zardine.limits import CHUNK, check_size, limit_of, no_memory
 
 JSON: TypeAlias = Any
 
@@ -94,13 +95,13 @@ class Extension:
     """Members that nobody here knows and that may be ignored; kept for writing."""
 
     def to_json(self) -> dict[str, JSON]:
-        """The object form: always ``name``, and ``configuration`` where there is one."""
+        """The object form, a copy: always ``name``, and ``configuration`` where there is one."""
         document: dict[str, JSON] = {"name": self.name}
         if self.configuration is not None:
-            document["configuration"] = dict(self.configuration)
+            document["configuration"] = copy_json(self.configuration)
         if not self.must_understand:
             document["must_understand"] = False
-        return {**document, **self.others}
+        return {**document, **copy_json(self.others)}
 
     to_dict = to_json
 
@@ -113,6 +114,13 @@ class Extension:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def copy_json(value: JSON) -> JSON:
+    """Return a copy that shares nothing that can be changed: what is parsed is shared by all who open an equal one."""
+    if isinstance(value, Mapping):
+        return {name: copy_json(each) for name, each in value.items()}
+    return type(value)(map(copy_json, value)) if type(value) in (list, tuple) else value
 
 
 def as_tuples(value: JSON) -> JSON:
@@ -204,6 +212,8 @@ def parse_integers(
     if length is not None and len(value) != length:
         problems.add(place, f"expected {length} elements, one for each dimension, found {len(value)}")
         return None
+    if {*map(type, value)} == {int} and low <= min(value) and max(value) < 2**63:  # the usual case first
+        return tuple(value)
     numbers = [parse_integer(item, f"{place}[{i}]", problems, low=low, high=2**63 - 1) for i, item in enumerate(value)]
     return None if None in numbers else tuple(n for n in numbers if n is not None)
 
@@ -251,18 +261,10 @@ def load_object(
     Numbers that are no attributes are of class :class:`Number` where their text matters.
     """
 
-    def pairs(items: list[tuple[str, JSON]]) -> dict[str, JSON]:
-        document = dict(items)
-        if len(document) != len(items):
-            names = [name for name, _ in items]
-            repeated = sorted({name for name in names if names.count(name) > 1})
-            raise ValueError(f"repeated member {', '.join(map(repr, repeated))}")
-        return document
-
     text = bytes(data)
     try:
         precise = not only_attributes and _is_precise(text)
-        document = parse_json(text, pairs, _number if precise else None)
+        document = parse_json(text, _without_repeated, _number if precise else None)
     except RecursionError:
         raise MetadataError(subject, [Problem("", "the document is nested too deeply")]) from None
     except ChunkTooLargeError:
@@ -275,6 +277,25 @@ def load_object(
     if text.count(b"{") + text.count(b"[") > DEEPEST and _is_deep(document):
         raise MetadataError(subject, [Problem("", f"the document is nested more than {DEEPEST} levels deep")])
     return _with_plain_attributes(document) if precise else document
+
+
+def _without_repeated(items: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    """An object of these members; ``ValueError`` where two have one name."""
+    document = dict(items)
+    if len(document) != len(items):
+        names = [name for name, _ in items]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"repeated member {', '.join(map(repr, repeated))}")
+    return document
+
+
+def parse_value(text: str, start: int) -> tuple[JSON, int]:
+    """The value that begins at a place in a JSON text, without objects of repeated members, and where it ends.
+
+    All numbers are ordinary ones. Raises as :func:`parse_json`.
+    """
+    _check_memory(text)
+    return _decoder(_without_repeated, None).raw_decode(text, start)
 
 
 def find_non_numbers(data: bytes | bytearray | memoryview) -> list[tuple[str, str]]:
@@ -368,11 +389,29 @@ def parse_json(
     Raises ``ValueError`` or ``RecursionError`` for what is no JSON, and :class:`~zardine.errors.ChunkTooLargeError` for
     text whose values take more memory than the settings allow: each takes many times its text.
     """
-    text = bytes(data)
-    values = sum(map(text.count, (b",", b"[", b"{")))
-    check_size("what the document says", _VALUE * values)
-    with within_memory("what the document says", _VALUE * values):
-        return json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_float=number)
+    try:
+        text = bytes(data).decode("utf-8")
+        _check_memory(text)
+        if text.startswith("\ufeff"):
+            raise ValueError("it begins with a byte order mark")
+        return _decoder(pairs, number).decode(text)
+    except DataError:
+        raise
+    except MemoryError:
+        raise no_memory("what the document says", _VALUE * sum(map(bytes(data).count, (b",", b"[", b"{")))) from None
+
+
+def _check_memory(text: str) -> None:
+    """Raise :class:`~zardine.errors.ChunkTooLargeError` where the values of a text are more than the settings allow."""
+    if _VALUE * len(text) > limit_of(CHUNK):  # more values than characters there are not
+        check_size("what the document says", _VALUE * sum(map(text.count, ",[{")))
+
+
+@cache
+def _decoder(
+    pairs: Callable[[list[tuple[str, JSON]]], JSON] | None, number: Callable[[str], float] | None
+) -> json.JSONDecoder:
+    return json.JSONDecoder(object_pairs_hook=pairs, parse_float=number)
 
 
 def _instead_of_json(data: bytes) -> str:

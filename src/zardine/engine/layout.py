@@ -285,10 +285,27 @@ def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is inva
     known = None if document is None else _layouts.get(document)
     if known is not None:
         return known if known.metadata is metadata else with_fields(known, metadata=metadata)
-    layout = _work_out(metadata, subject)
+    layout = _by_form(metadata)
+    if layout is None:
+        layout = _work_out(metadata, subject)
+        if metadata.form is not None:
+            _forms.put(metadata.form, layout, len(metadata.form) + _WORKED_OUT)
     if document is not None:
         _layouts.put(document, layout, len(document) + _WORKED_OUT)
     return layout
+
+
+def _by_form(metadata: ArrayMetadata) -> ArrayLayout | None:
+    """What was worked out for another array of the same form, which may have another shape; ``None`` for nothing."""
+    known = None if metadata.form is None else _forms.get(metadata.form)
+    if known is None:
+        return None
+    if known.metadata.shape == metadata.shape:
+        return with_fields(known, metadata=metadata)
+    grid = known.grid
+    if known.blocks is None or type(grid) is not RegularGrid or grid.resized(metadata.shape) is not grid:
+        return None  # where lengths matter
+    return with_fields(known, metadata=metadata, grids=known.grids.resized(metadata.shape))
 
 
 def _is_draft(codecs: Iterable[Codec]) -> bool:
@@ -317,6 +334,8 @@ _WORKED_OUT = 12 * 2**10
 """Bytes that one of them takes, about, beside what it is found by."""
 _layouts: Cache[bytes, ArrayLayout] = Cache(_MOST_KNOWN)
 """By document."""
+_forms: Cache[bytes, ArrayLayout] = Cache(_MOST_KNOWN)
+"""By form, as the first array of that had it."""
 
 
 def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:

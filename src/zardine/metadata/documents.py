@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from zardine.data_types.base import DataType
 from zardine.frozen import with_fields
-from zardine.json_document import JSON, Extension
+from zardine.json_document import JSON, Extension, copy_json
 from zardine.metadata.numcodecs_objects import shown_codec
 from zardine.public_names import public
 
@@ -81,6 +81,8 @@ class ArrayMetadata:
     """The stored bytes that this was parsed from, if they are all that is stored. Copies with changes have none."""
     first_document: bytes | None = field(default=None, init=False, repr=False)
     """The same of the first document, beside which there may be others; equal bytes have the same layout."""
+    form: bytes | None = field(default=None, init=False, repr=False)
+    """What :mod:`zardine.metadata.forms` knows that by which was parsed here, besides shape and attributes."""
 
     @property
     def node_type(self) -> str:
@@ -154,7 +156,7 @@ class ArrayMetadata:
     @property
     def extra_fields(self) -> dict[str, JSON]:
         """Members of the document that zardine does not know and may ignore."""
-        return dict(self.unknown)
+        return dict(copy_json(self.unknown))
 
     def to_dict(self) -> dict[str, JSON]:
         """Return the document as a JSON object; for Zarr v2 and v1 with the attributes in it.
@@ -168,7 +170,7 @@ class ArrayMetadata:
             "zarr_format": 3,
             "node_type": "array",
             "shape": list(self.shape),
-            "data_type": stored if data_type is self.data_type else self.data_type.to_json(),
+            "data_type": copy_json(stored) if data_type is self.data_type else self.data_type.to_json(),
             "chunk_grid": self.chunk_grid.to_json(),
             "chunk_key_encoding": self.chunk_key_encoding.to_json(),
             "fill_value": self.data_type.fill_to_json(self.fill),
@@ -179,7 +181,7 @@ class ArrayMetadata:
             document["dimension_names"] = list(self.axis_names)
         if self.storage_transformers:
             document["storage_transformers"] = [each.to_json() for each in self.storage_transformers]
-        return {**document, **self.unknown}
+        return {**document, **copy_json(self.unknown)}
 
     def with_shape(self, shape: tuple[int, ...]) -> ArrayMetadata:
         """Return the same array with another shape."""

@@ -13,7 +13,8 @@ from zardine.frozen import with_fields
 from zardine.json_document import JSON, Problems, find_non_numbers, load_object
 from zardine.metadata import v1, v2, v3
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, use_parser
-from zardine.metadata.seen_documents import recall_older, remember_older
+from zardine.metadata.forms import cut_text, find_by_text, note_text
+from zardine.metadata.seen_documents import NO_ATTRIBUTES, load_attributes, recall_older, remember_older
 from zardine.settings import config
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
@@ -76,12 +77,19 @@ def _parse_array_of_v2(documents: Mapping[str, BytesLike | None], subject: str) 
     document, attributes = bytes(documents[v2.ARRAY] or b""), documents.get(v2.ATTRIBUTES)
     known = recall_older(v2.ARRAY, document)
     if known is None:
-        node = _parse_older(v2.ARRAY, documents, subject, Problems())
-        return remember_older(node, v2.ARRAY, document) if isinstance(node, ArrayMetadata) else node
+        cut = cut_text(document, 2)
+        found = find_by_text(cut, NO_ATTRIBUTES)
+        if found is None:
+            node = _parse_older(v2.ARRAY, documents, subject, Problems())
+            if not isinstance(node, ArrayMetadata):
+                return node
+            note_text(cut, document, node)
+            return remember_older(node, v2.ARRAY, document)
+        known = remember_older(found, v2.ARRAY, document)
     if attributes is None:
         return known
     try:
-        return with_fields(known, attributes=load_object(attributes, subject, only_attributes=True))
+        return with_fields(known, attributes=load_attributes(bytes(attributes), subject))
     except MetadataError:
         return _parse_older(v2.ARRAY, documents, subject, Problems())  # which says where it is
 

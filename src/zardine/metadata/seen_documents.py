@@ -5,12 +5,11 @@ from __future__ import annotations
 import marshal
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from zardine.cache import Cache
 from zardine.frozen import with_fields
-from zardine.json_document import JSON
+from zardine.json_document import JSON, load_object
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 
 N = TypeVar("N", bound=ArrayMetadata | GroupMetadata)
@@ -42,13 +41,17 @@ class _NoAttributes(Mapping[str, JSON]):
         return dict, ()
 
 
-_NO_ATTRIBUTES = _NoAttributes()
+NO_ATTRIBUTES = _NoAttributes()
 
 Packed: TypeAlias = bytes | Mapping[str, JSON]
 """Attributes as :func:`_pack` leaves them."""
 
 _seen: Cache[bytes, tuple[ArrayMetadata | GroupMetadata, Packed | None]] = Cache(_MOST)
 """What documents were parsed to, without attributes, and these."""
+_attributes: Cache[bytes, Packed] = Cache(_MOST // 4)
+"""Documents that hold attributes alone."""
+_NOTED = 256
+"""Bytes that such a one takes, about, beside its text and what that says."""
 
 
 def recall(document: bytes) -> ArrayMetadata | GroupMetadata | None:
@@ -67,7 +70,8 @@ def remember(node: N, document: bytes) -> N:
     if len(document) > _LONGEST or (isinstance(node, GroupMetadata) and node.consolidated_metadata is not None):
         return node
     packed = _pack(node.attributes) if node.attributes or isinstance(node, GroupMetadata) else None
-    kept = _mark(node if node.attributes is _NO_ATTRIBUTES else replace(node, attributes=_NO_ATTRIBUTES), document)
+    kept = node if node.attributes is NO_ATTRIBUTES else with_fields(node, attributes=NO_ATTRIBUTES)
+    _mark(kept, document)
     _seen.put(document, (kept, packed), len(document) + _PARSED)
     return kept if packed is None else _mark(node, document)
 
@@ -86,9 +90,23 @@ def remember_older(node: ArrayMetadata, name: str, document: bytes) -> ArrayMeta
     object.__setattr__(node, "first_document", document)
     if len(document) > _LONGEST:
         return node
-    kept = with_fields(node, attributes=_NO_ATTRIBUTES)
+    kept = node if node.attributes is NO_ATTRIBUTES else with_fields(node, attributes=NO_ATTRIBUTES)
     _seen.put(_key_of_older(name, document), (kept, None), len(document) + _PARSED)
     return node if node.attributes else kept
+
+
+def load_attributes(document: bytes, subject: str) -> Mapping[str, JSON]:
+    """Return the attributes that a document has which holds nothing else; each call gives others.
+
+    Raises as :func:`~zardine.json_document.load_object`.
+    """
+    packed = _attributes.get(document)
+    if packed is not None:
+        return _unpack(packed)
+    attributes = load_object(document, subject, only_attributes=True)
+    if len(document) <= _LONGEST:
+        _attributes.put(document, _pack(attributes), 2 * len(document) + _NOTED)
+    return attributes
 
 
 def _key_of_older(name: str, document: bytes) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +19,14 @@ from zardine.json_document import (
     Extension,
     Number,
     Problems,
+    copy_json,
     is_integer,
     parse_choice,
     parse_integers,
     parse_shape,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, OlderForm
+from zardine.metadata.forms import parse_by_form
 from zardine.metadata.node_names import is_key
 from zardine.metadata.v2_codecs import Storage, check_options, codec_places, object_codec, to_codecs
 from zardine.metadata.v2_dtypes import parse_dtype
@@ -54,7 +55,7 @@ class FormOfV2(OlderForm):
         }
         if self.dimension_separator is not None:
             document["dimension_separator"] = self.dimension_separator
-        return deepcopy({**document, **metadata.unknown})  # what was parsed is shared by all who open an equal one
+        return dict(copy_json({**document, **metadata.unknown}))
 
 
 def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
@@ -62,6 +63,10 @@ def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Proble
 
     More is read than the specification allows, as by zarr-python: without ``compressor`` or ``filters`` there are none.
     """
+    return parse_by_form(_parse_array, document, {} if attributes is None else attributes, problems, 2)
+
+
+def _parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
     for member in _REQUIRED:
         if member not in document:
             problems.add(member, "the member is missing; it is required")

@@ -26,8 +26,9 @@ from zardine.json_document import (
     parse_shape,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.forms import cut_text, find_by_text, note_text, parse_by_form
 from zardine.metadata.node_names import explain_bad_name
-from zardine.metadata.seen_documents import recall, remember
+from zardine.metadata.seen_documents import NO_ATTRIBUTES, recall, remember
 
 DOCUMENT_NAME = "zarr.json"
 
@@ -47,7 +48,14 @@ def parse_node(data: BytesLike, subject: str = "the document is invalid") -> Arr
     seen = recall(document)
     if seen is not None:
         return seen
-    return remember(parse_node_json(load_object(document, subject), subject), document)
+    cut = cut_text(document, 3)
+    known = find_by_text(cut, NO_ATTRIBUTES)
+    if known is not None:
+        return remember(known, document)
+    node = parse_node_json(load_object(document, subject), subject)
+    if isinstance(node, ArrayMetadata):
+        note_text(cut, document, node)
+    return remember(node, document)
 
 
 def parse_node_json(document: Mapping[str, JSON], subject: str) -> ArrayMetadata | GroupMetadata:
@@ -71,6 +79,10 @@ def parse_node_json(document: Mapping[str, JSON], subject: str) -> ArrayMetadata
 
 def parse_array(document: Mapping[str, JSON], problems: Problems) -> ArrayMetadata | None:
     """Return an array document; notes every problem. Extensions are checked here only in form, not in meaning."""
+    return parse_by_form(_parse_array, document, document.get("attributes", {}), problems, 3)
+
+
+def _parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
     for member in _ARRAY_REQUIRED:
         if member not in document:
             problems.add(member, "the member is missing; it is required")
@@ -92,7 +104,7 @@ def parse_array(document: Mapping[str, JSON], problems: Problems) -> ArrayMetada
     if document.get("storage_transformers", ()) is None:
         problems.note("storage_transformers", "null is no array of storage transformers: leave the member out")
     transformers = _parse_storage_transformers(document.get("storage_transformers"), problems)
-    attributes = _parse_attributes(document, problems)
+    attributes = _parse_attributes(attributes, problems)
     if document.get("dimension_names", ()) is None:
         problems.note("dimension_names", "null is no array of names: leave the member out")
     names = _parse_dimension_names(document.get("dimension_names"), shape, problems)
@@ -127,7 +139,7 @@ def _has_others(value: JSON) -> bool:
 
 def parse_group(document: Mapping[str, JSON], problems: Problems) -> GroupMetadata | None:
     """Return a group document; notes every problem."""
-    attributes = _parse_attributes(document, problems)
+    attributes = _parse_attributes(document.get("attributes", {}), problems)
     if document.get("consolidated_metadata", ()) is None:
         problems.note("consolidated_metadata", "null is no consolidated metadata: leave the member out")
     consolidated = _parse_consolidated(document.get("consolidated_metadata"), problems)
@@ -268,8 +280,7 @@ _LONGEST_REMEMBERED = 4096
 _compact_encoders = (json.JSONEncoder(ensure_ascii=False, allow_nan=False), json.JSONEncoder(allow_nan=False))
 
 
-def _parse_attributes(document: Mapping[str, JSON], problems: Problems) -> Mapping[str, JSON]:
-    attributes = document.get("attributes", {})
+def _parse_attributes(attributes: JSON, problems: Problems) -> Mapping[str, JSON]:
     if not isinstance(attributes, Mapping):
         problems.expected("attributes", "an object", attributes)
         return {}

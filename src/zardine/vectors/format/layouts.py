@@ -197,7 +197,7 @@ def table_metadata(
         plain = _plain_table.__wrapped__(*about)
     grid = RegularGrid(tuple(max(1, each) for each in chunks)).to_extension()
     found = {"shape": tuple(shape), "chunk_grid": grid, "attributes": attributes_to_json(attributes)}
-    return with_fields(plain, **found, document=None, first_document=None)
+    return with_fields(plain, **found, document=None, first_document=None, form=None)
 
 
 @lru_cache(64)
