@@ -89,7 +89,7 @@ pub struct Changed {
     pub status: Option<Metadata>,
     /// Where its chunks are, by their rows in the index of a shard.
     pub entries: Vec<Entry>,
-    /// The file before, still open: to close it may take long.
+    /// The file before, still open where to close it may take long.
     pub old: Option<RawFd>,
 }
 
@@ -551,6 +551,11 @@ impl<'a> Encode<'a> {
         memory: &mut Scratch,
     ) -> Outcome<Option<Changed>> {
         let Some(old) = file.before(shards.is_some()).unwrap_or(None) else { return Ok(None) };
+        if let (None, Some(elements)) = (shards, self.chunk_in_place(number, space)?) {
+            let done = file.renew(old.as_ref(), |file| elements.write_to(file));
+            let changed = || Changed { status: None, entries: Vec::new(), old: old.and_then(OldFile::release) };
+            return Ok(done.then(changed));
+        }
         let stored = old.as_ref().map(|old| Readable::File(readable::File::of_size(old.fd(), old.size())));
         let before = match (shards, &old, stored) {
             (Some(shards), Some(old), Some(stored)) => shards.read_index(stored, old.size(), most)?,
@@ -590,7 +595,22 @@ impl<'a> Encode<'a> {
                 (made, merged.entries)
             }
         };
-        Ok(Some(Changed { status, entries, old: old.map(OldFile::release) }))
+        Ok(Some(Changed { status, entries, old: old.and_then(OldFile::release) }))
+    }
+
+    /// The chunk of a job, if all of it is new, not empty, and stored as it lies in `values`.
+    fn chunk_in_place(&self, job: usize, space: &mut Space) -> Outcome<Option<SharedBytes<'a>>> {
+        if !self.is_stored_as_it_is() || !self.plan(job, &mut space.geometry, &mut space.transfer)? {
+            return Ok(None);
+        }
+        let elements = self.in_place(&space.transfer, space.geometry.nbytes);
+        Ok(elements.filter(|elements| self.how.write_empty || !self.pipeline.fill().is_all_of_shared(*elements)))
+    }
+
+    /// Whether the bytes of chunks are those of their elements.
+    fn is_stored_as_it_is(&self) -> bool {
+        let steps = self.pipeline.steps();
+        steps.compressor.is_none() && steps.inner_sums + steps.outer_sums == 0 && !self.pipeline.changes_elements()
     }
 
     /// The chunks of a shard, if they are stored as they lie in `values`, one after the other there, too, and where each
@@ -601,9 +621,7 @@ impl<'a> Encode<'a> {
         shards: &ShardTable,
         space: &mut Space,
     ) -> Outcome<Option<(SharedBytes<'a>, Vec<Placed>)>> {
-        let steps = self.pipeline.steps();
-        let is_stored_so = steps.compressor.is_none() && steps.inner_sums + steps.outer_sums == 0;
-        if !is_stored_so || self.pipeline.changes_elements() || shards.head() > 0 {
+        if !self.is_stored_as_it_is() || shards.head() > 0 {
             return Ok(None);
         }
         let (mut chunks, mut begin, mut size) = (Vec::with_capacity(shards.jobs(shard).len()), None, 0usize);

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy.typing as npt
 
 from zardine.engine.changed_files import is_usual, note_changed
-from zardine.engine.freshness import Writing
+from zardine.engine.freshness import Writing, known_document
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import Blocks
 from zardine.engine.read_ahead import window_bytes
@@ -85,8 +85,9 @@ def _write(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], growth: 
     names, conditions = keys, []
     if growth is not None:
         names, conditions = [growth.key, *keys], [Condition(growth.version), *[None] * len(keys)]
-    writing = nullcontext() if growth is not None else Writing(handle, beside=True)
-    with writing, store.new_files(names, conditions=conditions, changing=True) as files:
+    document = None if growth is not None else known_document(handle)
+    writing = nullcontext() if growth is not None or document is not None else Writing(handle, beside=True)
+    with writing, store.new_files(names, conditions=conditions, changing=True, document=document) as files:
         if files is None:
             return False
         changed, replaced = layout.pipeline.change_box(

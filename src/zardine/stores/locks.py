@@ -454,6 +454,11 @@ def _can_be_waited_for(file: int, device: int) -> bool:
     return known
 
 
+def devices_with_writers() -> list[int]:
+    """Return the devices on which it is known that who writes below a directory can be waited for."""
+    return [device for device, known in _exclusive.items() if known]
+
+
 def wait_for_writers(path: str) -> bool:
     """Wait until no one is in the context of a :class:`DirectoryWriter`. False where that cannot be known.
 
@@ -526,6 +531,7 @@ __all__ = [
     "HeldLock",
     "KeyedLock",
     "NoDirectoryWriter",
+    "devices_with_writers",
     "is_locked",
     "remove_unused",
     "wait_for_writers",

@@ -30,7 +30,7 @@ from zardine.buffers import BytesLike
 from zardine.kernel import KERNEL
 
 if TYPE_CHECKING:
-    from zardine._kernel import NewFiles
+    from zardine._kernel import KnownFile, NewFiles
     from zardine.stores.base import Condition
 
 START: Final = ".zardine-"
@@ -51,18 +51,22 @@ def edit_record_name(name: str) -> str:
 
 
 def open_new_files(
-    base: int | tuple[bytes, bytes], keys: Sequence[str], conditions: Sequence[Condition | None]
+    base: int | tuple[bytes, bytes],
+    keys: Sequence[str],
+    conditions: Sequence[Condition | None],
+    watched: tuple[KnownFile, Sequence[int]] | None,
 ) -> NewFiles | None:
     """Open, or make, where the kernel puts the files of ``keys`` below the directory ``base``.
 
     That is open, or named by its path and what its real path begins with. ``None`` where that fails, a key is none, or
-    a link is on the way. ``conditions``: of each, if there are any.
+    a link is on the way. ``conditions``: of each, if there are any. ``watched``: the document of their array,
+    and the devices on which one can wait for who writes.
     """
     assert KERNEL is not None
     number = int.from_bytes(os.urandom(8))
     try:
         versions = [None if each is None else each.version or "" for each in conditions]
-        files: NewFiles | None = KERNEL.open_new_files(base, keys, versions, NAMES, number)
+        files: NewFiles | None = KERNEL.open_new_files(base, keys, versions, NAMES, number, watched)
     except (OSError, ValueError):  # the latter of a name that the system cannot have
         return None
     return files
