@@ -7,8 +7,7 @@ The counterpart of :mod:`zardine.engine.read_block`. The kernel reads, changes a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy.typing as npt
 
@@ -23,11 +22,17 @@ from zardine.stores.base import Condition, Store, Version
 from zardine.stores.late_closing import close_late
 from zardine.stores.open_files import version_from
 
+if TYPE_CHECKING:
+    from zardine._kernel import NewFiles
+
 _MOST_FILES: Final = 32
 """Files that are changed in one call."""
 
 _MOST_BYTES: Final = 2**20
 """Bytes of the elements of all chunks that a block touches, at most."""
+
+_MOST_COPIED: Final = 2**26
+"""The same of chunks that nothing compresses."""
 
 _WORTH_THREADS: Final = 2**18
 """The same where one thread is enough."""
@@ -55,7 +60,20 @@ def write_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any]) -> 
     Then :func:`~zardine.engine.write.write_plan` stores them, or says what is wrong. Raises as
     :class:`~zardine.engine.freshness.Writing`.
     """
-    return _write(handle, block, values)
+    chunks = handle.layout.blocks
+    if chunks is None or _ends_in_chunk(chunks, block, handle.layout.metadata.shape):
+        return False  # what lies beyond the array may have to give way
+    objects = _objects(handle, chunks, block)
+    if objects is None:
+        return False
+    keys, document = handle.keys(objects), known_document(handle)
+    if document is None:
+        with Writing(handle, beside=True), handle.store.new_files(keys, changing=True) as files:
+            changed = None if files is None else _change(handle, chunks, block, values, files)[0]
+    else:  # that is looked at, and the store told of this thread, by one call
+        with handle.store.new_files(keys, changing=True, document=document) as files:
+            changed = None if files is None else _change(handle, chunks, block, values, files)[0]
+    return changed is not None and _note(handle, keys, changed)
 
 
 def append_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], growth: Growth) -> bool:
@@ -63,61 +81,77 @@ def append_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], gr
 
     Others who have it locked, who wait for those that write, or have changed it, are not the usual case.
     """
-    return _write(handle, block, values, growth)
-
-
-def _write(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], growth: Growth | None = None) -> bool:
-    layout, store = handle.layout, handle.store
-    chunks = layout.blocks
-    if chunks is None or not store.gives_files or not is_usual(handle, chunks):
-        return False
-    place = chunks.locate(block)
-    nbytes = chunks.nbytes if place is not None else chunks.nbytes * chunks.count(block)
-    if nbytes > _MOST_BYTES or nbytes > window_bytes() // 4:
-        return False
-    if growth is None and _ends_in_chunk(chunks, block, layout.metadata.shape):
-        return False  # what lies beyond the array may have to give way
-    objects = [place[0]] if place is not None else chunks.objects(block, _MOST_FILES)
-    shard = layout.uniform_shard
-    if objects is None or (shard is not None and _holds_object(chunks, block)):
+    chunks = handle.layout.blocks
+    objects = None if chunks is None else _objects(handle, chunks, block)
+    if chunks is None or objects is None:
         return False
     keys = handle.keys(objects)
-    names, conditions = keys, []
-    if growth is not None:
-        names, conditions = [growth.key, *keys], [Condition(growth.version), *[None] * len(keys)]
-    document = None if growth is not None else known_document(handle)
-    writing = nullcontext() if growth is not None or document is not None else Writing(handle, beside=True)
-    with writing, store.new_files(names, conditions=conditions, changing=True, document=document) as files:
+    conditions = [Condition(growth.version), *[None] * len(keys)]
+    with handle.store.new_files([growth.key, *keys], conditions=conditions, changing=True) as files:
         if files is None:
             return False
-        changed, replaced = layout.pipeline.change_box(
-            values.view(chunks.opaque),
-            (chunks.shape, chunks.per_object, chunks.strides),
-            block.starts,
-            write_empty=handle.write_empty_chunks,
-            threads=thread_count() if nbytes > _WORTH_THREADS else 1,
-            files=files,
-            most=chunks.chain.most_for_kernel(),
-            shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum),
-            document=None if growth is None else (growth.content, thread_count()),
-            lock=None if growth is None or growth.locked is None else growth.locked._held_lock(growth.key),
-        )
-        if growth is not None and replaced is not None:
+        changed, replaced = _change(handle, chunks, block, values, files, growth)
+        if replaced is not None:
             growth.keep(version_from(*replaced[1]))
-        elif growth is not None and growth.locked is None and any(changed):
+        elif growth.locked is None and any(changed):
             _note(handle, keys, changed)
             growth.undo()
             return False
     if replaced is not None and replaced[0] is not None:
         close_late(replaced[0])
-    is_done = _note(handle, keys, changed)
-    return is_done if growth is None else replaced is not None
+    _note(handle, keys, changed)
+    return replaced is not None
+
+
+def _objects(handle: ArrayHandle, chunks: Blocks, block: Block) -> list[tuple[int, ...]] | None:
+    """Return the objects that a block touches, where they can be files that are changed in one call."""
+    if not handle.store.gives_files or not is_usual(handle, chunks):
+        return None
+    place = chunks.locate(block)
+    nbytes = chunks.nbytes if place is not None else chunks.nbytes * chunks.count(block)
+    if nbytes > (_MOST_BYTES if chunks.is_compressed else _MOST_COPIED) or nbytes > window_bytes() // 4:
+        return None
+    if handle.layout.uniform_shard is not None and _holds_object(chunks, block):
+        return None
+    return [place[0]] if place is not None else chunks.objects(block, _MOST_FILES)
+
+
+def _change(
+    handle: ArrayHandle,
+    chunks: Blocks,
+    block: Block,
+    values: npt.NDArray[Any],
+    files: NewFiles,
+    growth: Growth | None = None,
+) -> Any:
+    """Have the kernel change files; gives what became of each, and of the document."""
+    layout = handle.layout
+    shard = layout.uniform_shard
+    is_much = chunks.nbytes * chunks.count(block) > _WORTH_THREADS
+    document = lock = None
+    if growth is not None:
+        document = growth.content, thread_count() if is_much or chunks.is_compressed else 1
+        lock = None if growth.locked is None else growth.locked._held_lock(growth.key)
+    return layout.pipeline.change_box(
+        values.view(chunks.opaque),
+        (chunks.shape, chunks.per_object, chunks.strides),
+        block.starts,
+        write_empty=handle.write_empty_chunks,
+        threads=thread_count() if is_much else 1,
+        files=files,
+        most=chunks.chain.most_for_kernel(),
+        shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum),
+        document=document,
+        lock=lock,
+    )
 
 
 def _note(handle: ArrayHandle, keys: Sequence[str], changed: Sequence[Any]) -> bool:
     """Note what the kernel says of files; whether it has changed all."""
-    done = [note_changed(handle, key, each) for key, each in zip(keys, changed, strict=True)]
-    return all(done)
+    done = True
+    for key, each in zip(keys, changed, strict=True):
+        done = note_changed(handle, key, each) and done
+    return done
 
 
 def _holds_object(chunks: Blocks, block: Block) -> bool:

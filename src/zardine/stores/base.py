@@ -480,7 +480,8 @@ class Store(ABC):
         Gives where, for each of them, as the kernel takes it. ``conditions``: those of each, if there are any. With
         ``changing``, the values that are there are read and locked before, as :meth:`edit_file` does it. With
         ``document``, the values are of the array that it describes: it is what it was, and this thread is known
-        meanwhile to write beside it, as in :meth:`writer`. ``None``: there are no files, or more is to be done than that.
+        meanwhile to write beside it, as in :meth:`writer`. ``None``: there are no files, or more is to be done than
+        that.
         """
         return nullcontext(None)
 
