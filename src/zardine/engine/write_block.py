@@ -63,16 +63,17 @@ def write_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any]) -> 
     chunks = handle.layout.blocks
     if chunks is None or _ends_in_chunk(chunks, block, handle.layout.metadata.shape):
         return False  # what lies beyond the array may have to give way
-    objects = _objects(handle, chunks, block)
-    if objects is None:
+    found = _objects(handle, chunks, block)
+    if found is None:
         return False
+    objects, is_much = found
     keys, document = handle.keys(objects), known_document(handle)
     if document is None:
         with Writing(handle, beside=True), handle.store.new_files(keys, changing=True) as files:
-            changed = None if files is None else _change(handle, chunks, block, values, files)[0]
+            changed = None if files is None else _change(handle, chunks, block, values, files, is_much=is_much)[0]
     else:  # that is looked at, and the store told of this thread, by one call
         with handle.store.new_files(keys, changing=True, document=document) as files:
-            changed = None if files is None else _change(handle, chunks, block, values, files)[0]
+            changed = None if files is None else _change(handle, chunks, block, values, files, is_much=is_much)[0]
     return changed is not None and _note(handle, keys, changed)
 
 
@@ -82,15 +83,16 @@ def append_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], gr
     Others who have it locked, who wait for those that write, or have changed it, are not the usual case.
     """
     chunks = handle.layout.blocks
-    objects = None if chunks is None else _objects(handle, chunks, block)
-    if chunks is None or objects is None:
+    found = None if chunks is None else _objects(handle, chunks, block)
+    if chunks is None or found is None:
         return False
+    objects, is_much = found
     keys = handle.keys(objects)
     conditions = [Condition(growth.version), *[None] * len(keys)]
     with handle.store.new_files([growth.key, *keys], conditions=conditions, changing=True) as files:
         if files is None:
             return False
-        changed, replaced = _change(handle, chunks, block, values, files, growth)
+        changed, replaced = _change(handle, chunks, block, values, files, growth, is_much=is_much)
         if replaced is not None:
             growth.keep(version_from(*replaced[1]))
         elif growth.locked is None and any(changed):
@@ -103,8 +105,11 @@ def append_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], gr
     return replaced is not None
 
 
-def _objects(handle: ArrayHandle, chunks: Blocks, block: Block) -> list[tuple[int, ...]] | None:
-    """Return the objects that a block touches, where they can be files that are changed in one call."""
+def _objects(handle: ArrayHandle, chunks: Blocks, block: Block) -> tuple[list[tuple[int, ...]], bool] | None:
+    """Return the objects that a block touches, where they can be files that are changed in one call.
+
+    And whether that is so much to do that it is worth threads.
+    """
     if not handle.store.gives_files or not is_usual(handle, chunks):
         return None
     place = chunks.locate(block)
@@ -113,7 +118,8 @@ def _objects(handle: ArrayHandle, chunks: Blocks, block: Block) -> list[tuple[in
         return None
     if handle.layout.uniform_shard is not None and _holds_object(chunks, block):
         return None
-    return [place[0]] if place is not None else chunks.objects(block, _MOST_FILES)
+    objects = [place[0]] if place is not None else chunks.objects(block, _MOST_FILES)
+    return None if objects is None else (objects, nbytes > _WORTH_THREADS)
 
 
 def _change(
@@ -123,11 +129,12 @@ def _change(
     values: npt.NDArray[Any],
     files: NewFiles,
     growth: Growth | None = None,
+    *,
+    is_much: bool,
 ) -> Any:
     """Have the kernel change files; gives what became of each, and of the document."""
     layout = handle.layout
     shard = layout.uniform_shard
-    is_much = chunks.nbytes * chunks.count(block) > _WORTH_THREADS
     document = lock = None
     if growth is not None:
         document = growth.content, thread_count() if is_much or chunks.is_compressed else 1
