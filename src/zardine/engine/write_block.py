@@ -137,7 +137,7 @@ def _change(
     shard = layout.uniform_shard
     document = lock = None
     if growth is not None:
-        document = growth.content, thread_count() if is_much or chunks.is_compressed else 1
+        document = growth.content, thread_count() if chunks.is_compressed else 1  # a copy is made in less time
         lock = None if growth.locked is None else growth.locked._held_lock(growth.key)
     return layout.pipeline.change_box(
         values.view(chunks.opaque),
