@@ -3,13 +3,13 @@
 //!
 //! Only the usual case is done here, as in `new_file`: whatever else there is, is left as it is, and to the caller.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::directory_writer::DirectoryWriter;
 use crate::new_file::{NewFile, OldFile, Prepared, Replaces};
 use crate::pool;
 
@@ -17,17 +17,14 @@ use crate::pool;
 /// this goes.
 pub struct Held {
     document: Option<OldFile>,
-    writer: Option<Writer>,
+    writer: Option<DirectoryWriter>,
 }
-
-/// Who is known to write below a directory (a shared `flock` of it), until this goes.
-struct Writer(File);
 
 /// A document that was replaced.
 pub struct Agreed {
     /// What the system says of the new one.
     pub status: Metadata,
-    /// The old one, open, which the caller closes: that may take long. None where it was locked by the caller.
+    /// The old one, open, which the caller closes, where that may take long. None where it was locked by the caller.
     pub old: Option<RawFd>,
     /// The new one is locked.
     pub held: Held,
@@ -69,7 +66,7 @@ pub fn change_with<T: Send>(
 }
 
 fn hold(document: &NewFile) -> io::Result<Option<Held>> {
-    let Some(writer) = Writer::of(document.directory)? else { return Ok(None) };
+    let Some(writer) = DirectoryWriter::of(document.directory)? else { return Ok(None) };
     let Some(Some(old)) = document.before(false)? else { return Ok(None) };
     Ok(document.means(&old)?.then_some(Held { document: Some(old), writer: Some(writer) }))
 }
@@ -88,32 +85,13 @@ impl Held {
             Some((old, document))
         });
         let Some((old, document)) = placed else { return Err(Held { document: None, writer }) };
-        let (status, old) = (document.status().clone(), writer.is_some().then(|| old.release()));
+        let (status, old) = (document.status().clone(), if writer.is_some() { old.release() } else { None });
         Ok(Agreed { status, old, held: Held { document: Some(document), writer } })
     }
 
     /// The document, for who has locked the one before.
     pub fn document(self) -> Option<OldFile> {
         self.document
-    }
-}
-
-impl Writer {
-    /// `None`: others wait already, or the directory is gone.
-    fn of(directory: RawFd) -> io::Result<Option<Writer>> {
-        // SAFETY: the caller has it open.
-        let own = File::from(unsafe { BorrowedFd::borrow_raw(directory) }.try_clone_to_owned()?);
-        if own.try_lock_shared().is_err() {
-            return Ok(None);
-        }
-        let writer = Writer(own);
-        Ok((writer.0.metadata()?.nlink() > 0).then_some(writer))
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        let _ = self.0.unlock(); // in words: closing does not unlock if a forked process has a copy
     }
 }
 
@@ -124,7 +102,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use std::ffi::CString;
-    use std::fs;
+    use std::fs::{self, File};
     use std::os::fd::{AsRawFd, FromRawFd};
 
     use super::*;
@@ -157,9 +135,10 @@ mod tests {
             let agreed = change_with(&held, content, false, 2, || (), |()| true).unwrap().1.ok().unwrap();
             assert_eq!((fs::read(&name).unwrap().as_slice(), agreed.status.len()), (&content[..], 3));
             assert!(!is_free());
-            // SAFETY: it was given to us, and nobody else knows of it.
-            let old = unsafe { File::from_raw_fd(agreed.old.unwrap()) };
-            assert_eq!(old.metadata().unwrap().len(), before.len() as u64);
+            if let Some(old) = agreed.old {
+                // SAFETY: it was given to us, and nobody else knows of it.
+                assert_eq!(unsafe { File::from_raw_fd(old) }.metadata().unwrap().len(), before.len() as u64);
+            }
             drop(agreed.held);
             assert!(is_free());
             assert!(change_with(&held, b"late", false, 2, || panic!("it is of another version"), |()| true).is_none());

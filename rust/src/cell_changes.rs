@@ -101,7 +101,7 @@ impl HeldCells {
         };
         let Some(before) = before else { return Ok(outcome) };
         let Some(agreed) = document.replace_held(&before, agreement.agreed) else { return Ok(outcome) };
-        outcome.closed.push(before.release());
+        outcome.closed.extend(before.release());
         let mut is_done = true;
         for (number, (shard, file)) in shards.into_iter().zip(files).enumerate() {
             match call.extend(number, file, shard) {
@@ -115,7 +115,7 @@ impl HeldCells {
             None => agreed,
             Some(settled) => {
                 log.erase();
-                outcome.closed.extend([agreed.release(), File::into_raw_fd(logged)]);
+                outcome.closed.extend(agreed.release().into_iter().chain([File::into_raw_fd(logged)]));
                 settled
             }
         });

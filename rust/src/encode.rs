@@ -37,6 +37,9 @@ const GROUP: usize = 32 << 20;
 /// To make a file takes as long as to encode so many bytes.
 const FILE_BYTES: usize = 64 * 1024;
 
+/// So many bytes that are not read are worth a system call.
+const WORTH_TWO_READS: usize = 16 * 1024;
+
 /// So many threads, at least, make one large shard, if there are as many: one writes while another one encodes.
 const THREADS_OF_A_SHARD: usize = 2;
 
@@ -89,7 +92,7 @@ pub struct Changed {
     pub status: Option<Metadata>,
     /// Where its chunks are, by their rows in the index of a shard.
     pub entries: Vec<Entry>,
-    /// The file before, still open: to close it may take long.
+    /// The file before, still open where to close it may take long.
     pub old: Option<RawFd>,
 }
 
@@ -551,7 +554,20 @@ impl<'a> Encode<'a> {
         memory: &mut Scratch,
     ) -> Outcome<Option<Changed>> {
         let Some(old) = file.before(shards.is_some()).unwrap_or(None) else { return Ok(None) };
+        if let (None, Some(elements)) = (shards, self.chunk_in_place(number, space)?) {
+            let done = file.renew(old.as_ref(), |file| elements.write_to(file));
+            let changed = || Changed { status: None, entries: Vec::new(), old: old.and_then(OldFile::release) };
+            return Ok(done.then(changed));
+        }
         let stored = old.as_ref().map(|old| Readable::File(readable::File::of_size(old.fd(), old.size())));
+        if let (None, Some(stored)) = (shards, stored)
+            && let Some(content) =
+                self.changed_in_place(number, (stored, old.as_ref().map_or(0, OldFile::size)), space, memory)?
+        {
+            let done = file.renew(old.as_ref(), |file| SharedBytes::of(content).write_to(file));
+            let changed = || Changed { status: None, entries: Vec::new(), old: old.and_then(OldFile::release) };
+            return Ok(done.then(changed));
+        }
         let before = match (shards, &old, stored) {
             (Some(shards), Some(old), Some(stored)) => shards.read_index(stored, old.size(), most)?,
             (Some(shards), ..) => Some(shards.nothing()?),
@@ -590,7 +606,54 @@ impl<'a> Encode<'a> {
                 (made, merged.entries)
             }
         };
-        Ok(Some(Changed { status, entries, old: old.map(OldFile::release) }))
+        Ok(Some(Changed { status, entries, old: old.and_then(OldFile::release) }))
+    }
+
+    /// The chunk of a job, if all of it is new, not empty, and stored as it lies in `values`.
+    fn chunk_in_place(&self, job: usize, space: &mut Space) -> Outcome<Option<SharedBytes<'a>>> {
+        if !self.is_stored_as_it_is() || !self.plan(job, &mut space.geometry, &mut space.transfer)? {
+            return Ok(None);
+        }
+        let elements = self.in_place(&space.transfer, space.geometry.nbytes);
+        Ok(elements.filter(|elements| self.how.write_empty || !self.pipeline.fill().is_all_of_shared(*elements)))
+    }
+
+    /// The chunk of a job, of which a part is `stored` in a file of this size, in `memory`, if it is not empty, and stored as it lies there. What
+    /// is new is not read where it is one large run.
+    fn changed_in_place<'m>(
+        &self,
+        job: usize,
+        (stored, size): (Readable, u64),
+        space: &mut Space,
+        memory: &'m mut Scratch,
+    ) -> Outcome<Option<&'m [u8]>> {
+        let Space { geometry, transfer, .. } = space;
+        if !self.is_stored_as_it_is() || self.plan(job, geometry, transfer)? || size != geometry.nbytes as u64 {
+            return Ok(None); // of another size it is damaged, which is said where it is to be decoded
+        }
+        let content = memory.take(geometry.nbytes)?;
+        let run = transfer.single_run().filter(|&run| run >= WORTH_TWO_READS);
+        let new = run.and_then(|run| {
+            let start = usize::try_from(transfer.target_start()).ok()?;
+            (start <= content.len() && run <= content.len() - start).then_some(start..start + run)
+        });
+        match new {
+            Some(Range { start, end }) => {
+                stored.read(0, &mut content[..start], &mut [])?;
+                stored.read(end as u64, &mut content[end..], &mut [])?;
+            }
+            None => stored.read(0, content, &mut [])?,
+        }
+        // SAFETY: as in `gather`: the rows name elements of `values`, and bytes of a chunk of so many.
+        unsafe { transfer.copy(self.values.base(), content.as_mut_ptr()) };
+        let is_empty = !self.how.write_empty && self.pipeline.fill().is_all_of(content);
+        Ok((!is_empty).then_some(content))
+    }
+
+    /// Whether the bytes of chunks are those of their elements.
+    fn is_stored_as_it_is(&self) -> bool {
+        let steps = self.pipeline.steps();
+        steps.compressor.is_none() && steps.inner_sums + steps.outer_sums == 0 && !self.pipeline.changes_elements()
     }
 
     /// The chunks of a shard, if they are stored as they lie in `values`, one after the other there, too, and where each
@@ -601,9 +664,7 @@ impl<'a> Encode<'a> {
         shards: &ShardTable,
         space: &mut Space,
     ) -> Outcome<Option<(SharedBytes<'a>, Vec<Placed>)>> {
-        let steps = self.pipeline.steps();
-        let is_stored_so = steps.compressor.is_none() && steps.inner_sums + steps.outer_sums == 0;
-        if !is_stored_so || self.pipeline.changes_elements() || shards.head() > 0 {
+        if !self.is_stored_as_it_is() || shards.head() > 0 {
             return Ok(None);
         }
         let (mut chunks, mut begin, mut size) = (Vec::with_capacity(shards.jobs(shard).len()), None, 0usize);

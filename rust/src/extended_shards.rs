@@ -43,7 +43,7 @@ pub struct HeldShard {
     checksum: u32,
 }
 
-/// A shard that was extended, or made anew: then the file before is still open.
+/// A shard that was extended, or made anew: then the file before is still open where to close it may take long.
 #[derive(Debug)]
 pub struct Extended {
     pub status: Metadata,
@@ -136,7 +136,7 @@ impl<'a> Extending<'a> {
         let merged = MergedShard::new(self.table, before, new)?;
         let place = Some((old.fd(), old.size()));
         let status = file.make(Some(&old), |target| merged.write(self.table, content, place, target))?;
-        Some(Extended { status, entries: merged.entries, old: Some(old.release()) })
+        Some(Extended { status, entries: merged.entries, old: old.release() })
     }
 
     fn index_of(&self, entries: &[Entry]) -> Option<Vec<u8>> {

@@ -23,6 +23,7 @@ pub mod chunk_geometry;
 pub mod counting;
 pub mod crew;
 pub mod decode;
+pub mod directory_writer;
 pub mod distinct;
 pub mod element_files;
 pub mod element_parts;

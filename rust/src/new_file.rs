@@ -78,9 +78,9 @@ impl OldFile {
         self.status.len()
     }
 
-    /// Unlock the file, and leave it to the caller to close it, which may take long.
-    pub fn release(mut self) -> RawFd {
-        self.unlock().map_or(-1, IntoRawFd::into_raw_fd)
+    /// Unlock the file, and leave it to the caller to close it where that may take long: until a disk has it.
+    pub fn release(mut self) -> Option<RawFd> {
+        self.unlock().filter(|file| !is_in_memory(file)).map(IntoRawFd::into_raw_fd)
     }
 
     /// Leave the file to the caller, locked.
@@ -439,6 +439,20 @@ fn identity(status: &libc::stat) -> (u64, u64) {
     (status.st_dev as u64, status.st_ino as u64)
 }
 
+/// Whether a file lies in a file system that has no disk.
+#[cfg(target_os = "linux")]
+fn is_in_memory(file: &File) -> bool {
+    // SAFETY: `statfs` is a structure of integers, for which zeros are valid.
+    let mut system: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `system` is borrowed mutably for the call.
+    unsafe { libc::fstatfs(file.as_raw_fd(), &mut system) == 0 && system.f_type == libc::TMPFS_MAGIC }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_in_memory(_: &File) -> bool {
+    false
+}
+
 fn checked(code: i32) -> io::Result<()> {
     if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -479,9 +493,10 @@ mod tests {
         assert!(new.before(true).unwrap().is_none()); // it is locked
         let made = new.make(Some(&old), write(b"three")).unwrap();
         assert_eq!((fs::read(&chunk).unwrap(), made.mode() & 0o777), (b"three".to_vec(), 0o640));
-        let fd = old.release();
-        // SAFETY: it was given to us, and nobody else knows of it.
-        assert_eq!(File::from(unsafe { OwnedFd::from_raw_fd(fd) }).metadata().unwrap().len(), 3);
+        if let Some(fd) = old.release() {
+            // SAFETY: it was given to us, and nobody else knows of it.
+            assert_eq!(File::from(unsafe { OwnedFd::from_raw_fd(fd) }).metadata().unwrap().len(), 3);
+        }
         let old = new.before(true).unwrap().unwrap().unwrap();
         assert!(new.renew(Some(&old), write(b"renewed")));
         assert!(!new.renew(Some(&old), write(b"none"))); // the name means another one

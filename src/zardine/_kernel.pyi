@@ -397,6 +397,7 @@ def open_new_files(
     conditions: Sequence[str | None],
     beside: tuple[bytes, bytes, bytes],
     number: int,
+    watched: tuple[KnownFile, Sequence[int]] | None = None,
 ) -> NewFiles | None:
     """Open the directories of ``keys`` below the directory ``base``, and make those that are missing.
 
@@ -406,7 +407,9 @@ def open_new_files(
     of these, 16 digits and the last; a file called the second, its own name and the last goes when the file is
     replaced. ``number``: where the digits begin, which no other call may use. ``None`` where a key has an empty part,
     ``.``, ``..`` or a name of that kind, where a link or a file is in the place of a directory, or the base lies
-    elsewhere. Raises ``OSError``.
+    elsewhere. ``watched``: a document, and the devices whose directories can be locked by one alone. The directory of
+    the document has a shared lock until the files are closed; ``None`` where it cannot have that now, is on no such
+    device, or the document is not what it was. Raises ``OSError``.
     """
 
 def make_files(files: Sequence[tuple[int, bytes]], contents: Sequence[Buffer], threads: int) -> list[tuple[int, int]]:

@@ -15,7 +15,9 @@ from zardine.storage import CountingStore, MemoryStore
 from zardine.stores.base import FAR
 
 
-def test_second_reads_cost_only_the_version():
+@pytest.mark.parametrize("is_cheap", [True, False])
+def test_second_reads_cost_only_a_look(monkeypatch, is_cheap):
+    monkeypatch.setattr(MemoryStore, "has_cheap_looks", is_cheap)
     store = CountingStore(MemoryStore())
     truth = np.arange(64 * 64, dtype="u2").reshape(64, 64)
     zardine.create_array(store, data=truth, chunks=(8, 8), shards=(32, 32))
@@ -23,7 +25,7 @@ def test_second_reads_cost_only_the_version():
     assert (array[3:40, 5:50] == truth[3:40, 5:50]).all()
     store.reset()
     assert (array[3:40, 5:50] == truth[3:40, 5:50]).all()
-    assert (store.counts.reads, store.counts.bytes_read) == (4, 0)
+    assert (store.counts.reads, store.counts.bytes_read) == (0 if is_cheap else 4, 0)  # where it is a request
 
 
 def test_changes_by_others_are_seen():
@@ -35,6 +37,24 @@ def test_changes_by_others_are_seen():
     writer[3:12] = 2
     assert reader[...].tolist() == [1] * 3 + [2] * 9 + [1] * 8
     writer[...] = 0
+    assert (reader[...] == 0).all()
+
+
+@pytest.mark.parametrize("shards", [None, (10,)])
+def test_changes_by_others_in_local_files_are_seen(tmp_path, shards):
+    writer = zardine.create_array(tmp_path / "a", shape=(20,), dtype="i4", chunks=(5,), shards=shards, fill_value=0)
+    reader = writer.with_config({"cache": 10**6})
+    writer[...] = 1
+    for value in range(2, 5):
+        assert reader[7] == value - 1
+        assert (reader[...] == value - 1).all()
+        writer[6:13] = value
+        assert reader[7] == value
+        assert reader[...].tolist() == [value - 1] * 6 + [value] * 7 + [value - 1] * 7
+        writer[...] = value
+    for file in (tmp_path / "a" / "c").iterdir():
+        file.unlink()
+    assert reader[7] == 0
     assert (reader[...] == 0).all()
 
 

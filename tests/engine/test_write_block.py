@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 
 import zardine
 from zardine.engine import write
+from zardine.engine.freshness import known_document
 from zardine.errors import ArrayChangedError, CorruptionError
 from zardine.kernel import KERNEL
 from zardine.nodes import array as arrays
+from zardine.stores.local import beside
 
 pytestmark = pytest.mark.skipif(KERNEL is None, reason="without the kernel every block has a plan")
 
@@ -151,6 +154,95 @@ def test_a_file_that_another_edits_is_waited_for(tmp_path: Path, planned: list[A
     assert (array[5:15, 0:5] == 2).all()
 
 
+def test_who_changes_the_array_is_waited_for_and_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = create(tmp_path / "a", chunks=(10, 13))
+    array[...] = 1
+    document = known_document(array._handle)
+    folder = os.open(tmp_path / "a", os.O_RDONLY)
+    with array.store.new_files(["c/0/0"], changing=True, document=document) as files:
+        assert files is not None
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with array.store.new_files(["c/0/0"], changing=True, document=document) as files:
+        assert files is None
+    waits: list[Any] = []
+    monkeypatch.setattr(arrays, "write_plan", lambda *_: waits.append(_))
+    array[3:5, 2:4] = 2
+    assert len(waits) == 1
+    assert (array[...] == 1).all()
+    os.close(folder)
+    array[3:5, 2:4] = 3
+    assert len(waits) == 1
+    assert (array[3:5, 2:4] == 3).all()
+
+
+def test_a_document_that_others_have_changed_is_read_again_once(tmp_path: Path, planned: list[Any]) -> None:
+    ours = create(tmp_path / "a", chunks=(10, 13))
+    ours[...] = 1
+    planned.clear()
+    zardine.open_array(tmp_path / "a", mode="r+").attrs["by"] = "another"
+    for number in range(3):
+        ours[number, 2:4] = 2
+    assert len(planned) == 1
+    assert (ours[:3, 2:4] == 2).all()
+    assert (ours[3:] == 1).all()
+
+
+@pytest.mark.parametrize("endian", ["little", "big"])
+def test_parts_of_large_raw_chunks(endian: str, tmp_path: Path, planned: list[Any]) -> None:
+    size, count = 300_000, 4
+    array = zardine.create_array(
+        tmp_path / "a",
+        shape=(count * size,),
+        dtype="f8",
+        chunks=(size,),
+        serializer={"name": "bytes", "configuration": {"endian": endian}},
+        compressors=None,
+        checksum=False,
+        fill_value=0,
+    )
+    expected = np.arange(count * size, dtype="f8")
+    array[...] = expected
+    planned.clear()
+    path = tmp_path / "a" / "c" / "1"
+    for start, stop, step in [
+        (size, 2 * size, 1),
+        (size, size + 5000, 1),
+        (2 * size - 5000, 2 * size, 1),
+        (size + 7, size + 9, 1),
+        (size + 7, 2 * size - 9, 1),
+        (size - 9, 3 * size + 9, 1),
+        (size + 1, 2 * size, -1),
+    ]:
+        values = np.random.default_rng(stop).normal(size=stop - start)[::step]
+        array[start:stop] = values
+        expected[start:stop] = values
+        np.testing.assert_array_equal(array[...], expected)
+        assert path.read_bytes() == expected[size : 2 * size].astype("<f8" if endian == "little" else ">f8").tobytes()
+    array[size : 2 * size] = 0
+    assert not path.exists()
+    array[size + 3] = 1
+    array[size : size + 100_000] = 0
+    assert not path.exists()
+    assert len(planned) == 2  # those that leave nothing to be stored
+
+
+@pytest.mark.parametrize("cut", [-8, 8])
+def test_raw_chunks_of_another_size_are_damaged(cut: int, tmp_path: Path) -> None:
+    array = create(tmp_path / "a", chunks=(40, 52), compressors=None, checksum=False)
+    array[...] = 7
+    path = tmp_path / "a" / "c" / "0" / "0"
+    data = path.read_bytes()
+    damaged = data[:cut] if cut < 0 else data + bytes(cut)
+    path.write_bytes(damaged)
+    with pytest.raises(CorruptionError, match="c/0/0"):
+        array[3:6, 1:4] = 1
+    assert path.read_bytes() == damaged
+    array[...] = 8
+    assert (array[...] == 8).all()
+
+
 @pytest.mark.parametrize("layout", ["zstd", "shards"])
 def test_nothing_is_put_into_what_is_damaged(layout: str, tmp_path: Path) -> None:
     array = create(tmp_path / "a", **LAYOUTS[layout])
@@ -163,6 +255,21 @@ def test_nothing_is_put_into_what_is_damaged(layout: str, tmp_path: Path) -> Non
     with pytest.raises(CorruptionError, match="c/0/0"):
         array[3:6, 1:4] = 1
     assert path.read_bytes() == data
+
+
+def test_unfinished_files_of_forked_processes_have_other_names() -> None:
+    mine, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(theirs, next(beside._numbers).to_bytes(16))
+        os._exit(0)
+    os.waitpid(child, 0)
+    number = int.from_bytes(os.read(mine, 16))
+    ours = [next(beside._numbers) for _ in range(3)]
+    assert all(abs(number - each) >= beside._KEYS for each in ours)
+    assert all(b - a == beside._KEYS for a, b in pairwise(ours))
+    os.close(mine)
+    os.close(theirs)
 
 
 def test_a_handle_that_is_stale_writes_nothing(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::guarded;
 use crate::agreed_change::Held;
+use crate::directory_writer::DirectoryWriter;
 use crate::known_file::{self, Identity, KnownFile};
 use crate::many_files::{self, Place};
 use crate::new_file::Replaces;
@@ -31,6 +32,8 @@ pub struct PyNewFiles {
     /// The document that was changed last, until then. Python cannot hold it: where Ctrl-C was pressed meanwhile, it
     /// forgets what a call gives, and the file would stay locked.
     held: Mutex<Option<Held>>,
+    /// Who is known to put them there, until then.
+    writer: Mutex<Option<DirectoryWriter>>,
 }
 
 #[pymethods]
@@ -46,7 +49,8 @@ impl PyNewFiles {
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let (held, files) = (lock(&self.held).take(), lock(&self.files).take());
-        guarded(py, || drop((held, files)))
+        let writer = lock(&self.writer).take();
+        guarded(py, || drop((held, files, writer)))
     }
 }
 
@@ -73,6 +77,7 @@ pub enum PyBase {
 }
 
 #[pyfunction]
+#[pyo3(signature = (base, keys, conditions, beside, number, watched=None))]
 pub fn open_new_files(
     py: Python<'_>,
     base: PyBase,
@@ -80,6 +85,7 @@ pub fn open_new_files(
     conditions: Vec<Option<String>>,
     beside: (Vec<u8>, Vec<u8>, Vec<u8>),
     number: u64,
+    watched: Option<(Bound<'_, PyKnownFile>, Vec<u64>)>,
 ) -> PyResult<Option<PyNewFiles>> {
     let keys: Vec<Vec<u8>> = keys.into_iter().map(OsStringExt::into_vec).collect();
     if !conditions.is_empty() && conditions.len() != keys.len() {
@@ -97,8 +103,22 @@ pub fn open_new_files(
         PyBase::Open(directory) => Base::Open(directory),
         PyBase::Named(path, below) => Base::Named { path, below },
     };
-    let opened = guarded(py, || NewFiles::open(&base, &keys, &replaces, &names))??;
-    Ok(opened.map(|files| PyNewFiles { files: Mutex::new(Some(Arc::new(files))), held: Mutex::default() }))
+    let watched = watched.as_ref().map(|(document, devices)| (&document.get().0, devices));
+    let opened = guarded(py, || {
+        let writer = match watched {
+            None => None,
+            Some((document, devices)) => match DirectoryWriter::beside(document, devices)? {
+                None => return Ok::<_, io::Error>(None),
+                known => known,
+            },
+        };
+        Ok(NewFiles::open(&base, &keys, &replaces, &names)?.map(|files| (files, writer)))
+    })??;
+    Ok(opened.map(|(files, writer)| PyNewFiles {
+        files: Mutex::new(Some(Arc::new(files))),
+        held: Mutex::default(),
+        writer: Mutex::new(writer),
+    }))
 }
 
 #[pyfunction]

@@ -140,8 +140,9 @@ impl Drop for Inflater {
     }
 }
 
+/// Compressors by their level; the second one is for runs.
 #[derive(Default)]
-pub struct Deflater(Option<(i32, NonNull<sys::libdeflate_compressor>)>);
+pub struct Deflater([Option<(i32, NonNull<sys::libdeflate_compressor>)>; 2]);
 
 // SAFETY: as for `Inflater`.
 unsafe impl Send for Deflater {}
@@ -152,23 +153,46 @@ const LARGE: usize = 9 << 20;
 /// ... and below a part of one.
 const SMALL: usize = 1 << 19;
 
+/// The fastest level, which is slow at long runs of one byte ...
+const FASTEST: i32 = 1;
+/// ... and the one that takes half of its time there.
+const OF_RUNS: i32 = 2;
+/// So many bytes are looked at, at so many places ...
+const LOOK: usize = 16;
+const PLACES: usize = 256;
+/// ... of which so many of a hundred have to be of one byte.
+const MANY: usize = 65;
+
+/// Whether most of `content` is runs of one byte.
+fn is_runs(content: &[u8]) -> bool {
+    let apart = (content.len() / PLACES).max(LOOK);
+    let is_run = |place: &[u8]| place.iter().take(LOOK).all(|byte| *byte == place[0]);
+    let (runs, places) = content
+        .chunks(apart)
+        .filter(|place| place.len() >= LOOK)
+        .fold((0, 0), |(runs, places), place| (runs + usize::from(is_run(place)), places + 1));
+    runs * 100 > places * MANY
+}
+
 impl Deflater {
     /// Let go of what takes more than `most` bytes.
     pub fn shrink(&mut self, most: usize) {
         if self.nbytes() > most {
-            self.free();
+            self.0.iter_mut().for_each(free);
         }
     }
 
     /// Bytes of memory that this has, about.
     pub fn nbytes(&self) -> usize {
-        self.0.map_or(0, |(level, _)| if level >= LARGE_LEVEL { LARGE } else { SMALL })
+        self.0.iter().flatten().map(|&(level, _)| if level >= LARGE_LEVEL { LARGE } else { SMALL }).sum()
     }
 
     /// Append one gzip member to `target`, which has room for it.
     pub fn compress(&mut self, content: &[u8], level: i32, target: &mut Vec<u8>) -> Outcome {
-        let written =
-            self.stream(Format::Gzip, content, level, target.spare_capacity_mut())?.ok_or("libdeflate failed")?;
+        let of_runs = level == FASTEST && is_runs(content);
+        let how = (Format::Gzip, if of_runs { OF_RUNS } else { level });
+        let written = stream(&mut self.0[usize::from(of_runs)], how, content, target.spare_capacity_mut())?
+            .ok_or("libdeflate failed")?;
         // SAFETY: the first `written` bytes of the spare capacity are written, and there are as many.
         unsafe { target.set_len(target.len() + written) };
         Ok(())
@@ -182,49 +206,49 @@ impl Deflater {
         level: i32,
         room: &mut [MaybeUninit<u8>],
     ) -> Outcome<Option<usize>> {
-        self.stream(Format::Zlib, content, level, room)
+        stream(&mut self.0[0], (Format::Zlib, level), content, room)
     }
+}
 
-    fn stream(
-        &mut self,
-        format: Format,
-        content: &[u8],
-        level: i32,
-        room: &mut [MaybeUninit<u8>],
-    ) -> Outcome<Option<usize>> {
-        let deflater = match self.0 {
-            Some((of, deflater)) if of == level => deflater,
-            _ => {
-                self.free();
-                // SAFETY: the function has no conditions; null, for a level that does not exist, is looked for.
-                let made = NonNull::new(unsafe { sys::libdeflate_alloc_compressor(level) }).ok_or("no memory")?;
-                self.0.insert((level, made)).1
-            }
-        };
-        let compress = match format {
-            Format::Gzip => sys::libdeflate_gzip_compress,
-            Format::Zlib => sys::libdeflate_zlib_compress,
-        };
-        // SAFETY: pointers and lengths are those of two slices, of which `room` is borrowed mutably, and only written
-        // to; nobody else changes `content` (it is a copy: see `encode`). The compressor was made by libdeflate and is
-        // ours alone.
-        let written = unsafe {
-            compress(deflater.as_ptr(), content.as_ptr().cast(), content.len(), room.as_mut_ptr().cast(), room.len())
-        };
-        Ok(Some(written).filter(|&written| 0 < written && written <= room.len()))
-    }
-
-    fn free(&mut self) {
-        if let Some((_, deflater)) = self.0.take() {
-            // SAFETY: made by `libdeflate_alloc_compressor`, owned by this value alone, which has let go of it.
-            unsafe { sys::libdeflate_free_compressor(deflater.as_ptr()) };
+fn stream(
+    known: &mut Option<(i32, NonNull<sys::libdeflate_compressor>)>,
+    (format, level): (Format, i32),
+    content: &[u8],
+    room: &mut [MaybeUninit<u8>],
+) -> Outcome<Option<usize>> {
+    let deflater = match *known {
+        Some((of, deflater)) if of == level => deflater,
+        _ => {
+            free(known);
+            // SAFETY: the function has no conditions; null, for a level that does not exist, is looked for.
+            let made = NonNull::new(unsafe { sys::libdeflate_alloc_compressor(level) }).ok_or("no memory")?;
+            known.insert((level, made)).1
         }
+    };
+    let compress = match format {
+        Format::Gzip => sys::libdeflate_gzip_compress,
+        Format::Zlib => sys::libdeflate_zlib_compress,
+    };
+    // SAFETY: pointers and lengths are those of two slices, of which `room` is borrowed mutably, and only written
+    // to; nobody else changes `content` (it is a copy: see `encode`). The compressor was made by libdeflate and is
+    // the caller's alone.
+    let written = unsafe {
+        compress(deflater.as_ptr(), content.as_ptr().cast(), content.len(), room.as_mut_ptr().cast(), room.len())
+    };
+    Ok(Some(written).filter(|&written| 0 < written && written <= room.len()))
+}
+
+/// Let go of a compressor of a `Deflater`.
+fn free(known: &mut Option<(i32, NonNull<sys::libdeflate_compressor>)>) {
+    if let Some((_, deflater)) = known.take() {
+        // SAFETY: made by `libdeflate_alloc_compressor`, owned by one value alone, which has let go of it.
+        unsafe { sys::libdeflate_free_compressor(deflater.as_ptr()) };
     }
 }
 
 impl Drop for Deflater {
     fn drop(&mut self) {
-        self.free();
+        self.0.iter_mut().for_each(free);
     }
 }
 
@@ -281,6 +305,25 @@ mod tests {
             let cut = &body[..body.len() / 4];
             assert!(Inflater::default().decompress_beginning(cut, &mut vec![0; content.len()], 300_000).is_err());
         }
+    }
+
+    #[test]
+    fn runs_are_told_and_come_back() {
+        let noise = |i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8;
+        let mut deflater = Deflater::default();
+        for (runs, is) in [(0, false), (6, false), (7, true), (10, true)] {
+            let content: Vec<u8> = (0..70_001).map(|i| if i % 1000 < 100 * runs { 7 } else { noise(i) }).collect();
+            assert_eq!(is_runs(&content), is, "{runs}");
+            let mut body = Vec::with_capacity(bound(content.len()));
+            deflater.compress(&content, FASTEST, &mut body).unwrap();
+            let mut target = vec![0; content.len()];
+            Inflater::default().decompress(&body, &mut target).unwrap();
+            assert!(target == content);
+        }
+        assert_eq!(deflater.nbytes(), 2 * SMALL);
+        deflater.shrink(SMALL);
+        assert_eq!(deflater.nbytes(), 0);
+        assert!(!is_runs(b"") && !is_runs(&[1; LOOK - 1]) && is_runs(&[1; LOOK]));
     }
 
     #[test]

@@ -34,7 +34,7 @@ _SMALL: Final = 4 * 2**20
 """Bytes of the elements of one object, or of its index, that one thread changes by itself."""
 
 _ALONE: Final = 2**20
-"""The same where there are fewer objects than threads, so that these would have nothing to do."""
+"""The same where there are fewer objects than threads, so that these would have nothing to do in compressing."""
 
 
 def change_files(
@@ -52,7 +52,8 @@ def change_files(
     if chunks is None or isinstance(plan, PointPlan) or not is_usual(handle, chunks):
         return parts
     threads = thread_count()
-    most = min(_SMALL if plan.object_count >= threads else _ALONE, window_bytes() // (2 * threads))
+    most = _SMALL if plan.object_count >= threads or not chunks.is_compressed else _ALONE
+    most = min(most, window_bytes() // (2 * threads))
     return _others(handle, chunks, plan, parts, values.view(chunks.opaque), settled, most)
 
 

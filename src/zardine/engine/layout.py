@@ -169,6 +169,11 @@ class Blocks:
         """Bytes of a decoded chunk."""
         return prod(self.shape) * self.dtype.itemsize
 
+    @property
+    def is_compressed(self) -> bool:
+        """Whether encoded chunks are of differing sizes, so that to make one takes longer than to copy it."""
+        return not self.chain.encoded.exact
+
     def locate(self, block: Block) -> tuple[tuple[int, ...], int, tuple[int, ...]] | None:
         """Return where a block is; ``None`` if it does not lie in one chunk.
 

@@ -169,7 +169,11 @@ def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out:
     layout = handle.layout.shard(part.object)
     numbers = [0] if layout is None else part.positions(layout.strides).tolist()
     entries = [cache.get(key, number) for number in numbers]
-    version = handle.store.version(key) if any(entries) else None
+    known = {kept.version for kept in entries if kept is not None}
+    if len(known) == 1:
+        version = next((each for each in known if handle.store.is_unchanged(key, each)), None)
+    else:
+        version = handle.store.version(key) if known else None
     missing = []
     for i, kept in enumerate(entries):
         if kept is None or kept.version != version:

@@ -76,6 +76,9 @@ _MOST_INDEX = 2**16
 _MOST_BYTES = 2**26
 """Bytes of the elements of all chunks that are read in one call out of shards that are not kept open."""
 
+_ALONE = 2**16
+"""Bytes that one thread copies by itself."""
+
 
 def _read_named(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> Any:
     """Return the elements of a block that lies in files which the kernel opens and closes: chunks, or shards."""
@@ -99,7 +102,7 @@ def _read_named(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
         out.view(chunks.opaque),
         most=most,
         missing=handle.config.read_missing_chunks,
-        threads=thread_count(),
+        threads=thread_count() if chunks.is_compressed or out.nbytes > _ALONE else 1,
         shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum, layout.is_checked),
         document=document,
     )
@@ -175,8 +178,8 @@ def _copy_kept(cache: ChunkCache, handle: ArrayHandle, key: str, row: int, out: 
     kept = cache.get(key, row)
     if kept is None:
         return False
-    if handle.store.version(key) != kept.version:
-        cache.drop(key, row)  # so that the version is not asked for again, which is a request far away
+    if not handle.store.is_unchanged(key, kept.version):
+        cache.drop(key, row)  # so that this is not asked again, which is a request far away
         return False
     check_fresh(handle)
     out[...] = kept.chunk[inner]

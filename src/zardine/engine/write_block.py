@@ -7,13 +7,12 @@ The counterpart of :mod:`zardine.engine.read_block`. The kernel reads, changes a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy.typing as npt
 
 from zardine.engine.changed_files import is_usual, note_changed
-from zardine.engine.freshness import Writing
+from zardine.engine.freshness import Writing, known_document
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import Blocks
 from zardine.engine.read_ahead import window_bytes
@@ -23,11 +22,17 @@ from zardine.stores.base import Condition, Store, Version
 from zardine.stores.late_closing import close_late
 from zardine.stores.open_files import version_from
 
+if TYPE_CHECKING:
+    from zardine._kernel import NewFiles
+
 _MOST_FILES: Final = 32
 """Files that are changed in one call."""
 
 _MOST_BYTES: Final = 2**20
 """Bytes of the elements of all chunks that a block touches, at most."""
+
+_MOST_COPIED: Final = 2**26
+"""The same of chunks that nothing compresses."""
 
 _WORTH_THREADS: Final = 2**18
 """The same where one thread is enough."""
@@ -55,7 +60,21 @@ def write_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any]) -> 
     Then :func:`~zardine.engine.write.write_plan` stores them, or says what is wrong. Raises as
     :class:`~zardine.engine.freshness.Writing`.
     """
-    return _write(handle, block, values)
+    chunks = handle.layout.blocks
+    if chunks is None or _ends_in_chunk(chunks, block, handle.layout.metadata.shape):
+        return False  # what lies beyond the array may have to give way
+    found = _objects(handle, chunks, block)
+    if found is None:
+        return False
+    objects, is_much = found
+    keys, document = handle.keys(objects), known_document(handle)
+    if document is None:
+        with Writing(handle, beside=True), handle.store.new_files(keys, changing=True) as files:
+            changed = None if files is None else _change(handle, chunks, block, values, files, is_much=is_much)[0]
+    else:  # that is looked at, and the store told of this thread, by one call
+        with handle.store.new_files(keys, changing=True, document=document) as files:
+            changed = None if files is None else _change(handle, chunks, block, values, files, is_much=is_much)[0]
+    return changed is not None and _note(handle, keys, changed)
 
 
 def append_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], growth: Growth) -> bool:
@@ -63,60 +82,83 @@ def append_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], gr
 
     Others who have it locked, who wait for those that write, or have changed it, are not the usual case.
     """
-    return _write(handle, block, values, growth)
-
-
-def _write(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], growth: Growth | None = None) -> bool:
-    layout, store = handle.layout, handle.store
-    chunks = layout.blocks
-    if chunks is None or not store.gives_files or not is_usual(handle, chunks):
+    chunks = handle.layout.blocks
+    found = None if chunks is None else _objects(handle, chunks, block)
+    if chunks is None or found is None:
         return False
-    place = chunks.locate(block)
-    nbytes = chunks.nbytes if place is not None else chunks.nbytes * chunks.count(block)
-    if nbytes > _MOST_BYTES or nbytes > window_bytes() // 4:
-        return False
-    if growth is None and _ends_in_chunk(chunks, block, layout.metadata.shape):
-        return False  # what lies beyond the array may have to give way
-    objects = [place[0]] if place is not None else chunks.objects(block, _MOST_FILES)
-    shard = layout.uniform_shard
-    if objects is None or (shard is not None and _holds_object(chunks, block)):
-        return False
+    objects, is_much = found
     keys = handle.keys(objects)
-    names, conditions = keys, []
-    if growth is not None:
-        names, conditions = [growth.key, *keys], [Condition(growth.version), *[None] * len(keys)]
-    writing = nullcontext() if growth is not None else Writing(handle, beside=True)
-    with writing, store.new_files(names, conditions=conditions, changing=True) as files:
+    conditions = [Condition(growth.version), *[None] * len(keys)]
+    with handle.store.new_files([growth.key, *keys], conditions=conditions, changing=True) as files:
         if files is None:
             return False
-        changed, replaced = layout.pipeline.change_box(
-            values.view(chunks.opaque),
-            (chunks.shape, chunks.per_object, chunks.strides),
-            block.starts,
-            write_empty=handle.write_empty_chunks,
-            threads=thread_count() if nbytes > _WORTH_THREADS else 1,
-            files=files,
-            most=chunks.chain.most_for_kernel(),
-            shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum),
-            document=None if growth is None else (growth.content, thread_count()),
-            lock=None if growth is None or growth.locked is None else growth.locked._held_lock(growth.key),
-        )
-        if growth is not None and replaced is not None:
+        changed, replaced = _change(handle, chunks, block, values, files, growth, is_much=is_much)
+        if replaced is not None:
             growth.keep(version_from(*replaced[1]))
-        elif growth is not None and growth.locked is None and any(changed):
+        elif growth.locked is None and any(changed):
             _note(handle, keys, changed)
             growth.undo()
             return False
     if replaced is not None and replaced[0] is not None:
         close_late(replaced[0])
-    is_done = _note(handle, keys, changed)
-    return is_done if growth is None else replaced is not None
+    _note(handle, keys, changed)
+    return replaced is not None
+
+
+def _objects(handle: ArrayHandle, chunks: Blocks, block: Block) -> tuple[list[tuple[int, ...]], bool] | None:
+    """Return the objects that a block touches, where they can be files that are changed in one call.
+
+    And whether that is so much to do that it is worth threads.
+    """
+    if not handle.store.gives_files or not is_usual(handle, chunks):
+        return None
+    place = chunks.locate(block)
+    nbytes = chunks.nbytes if place is not None else chunks.nbytes * chunks.count(block)
+    if nbytes > (_MOST_BYTES if chunks.is_compressed else _MOST_COPIED) or nbytes > window_bytes() // 4:
+        return None
+    if handle.layout.uniform_shard is not None and _holds_object(chunks, block):
+        return None
+    objects = [place[0]] if place is not None else chunks.objects(block, _MOST_FILES)
+    return None if objects is None else (objects, nbytes > _WORTH_THREADS)
+
+
+def _change(
+    handle: ArrayHandle,
+    chunks: Blocks,
+    block: Block,
+    values: npt.NDArray[Any],
+    files: NewFiles,
+    growth: Growth | None = None,
+    *,
+    is_much: bool,
+) -> Any:
+    """Have the kernel change files; gives what became of each, and of the document."""
+    layout = handle.layout
+    shard = layout.uniform_shard
+    document = lock = None
+    if growth is not None:
+        document = growth.content, thread_count() if chunks.is_compressed else 1  # a copy is made in less time
+        lock = None if growth.locked is None else growth.locked._held_lock(growth.key)
+    return layout.pipeline.change_box(
+        values.view(chunks.opaque),
+        (chunks.shape, chunks.per_object, chunks.strides),
+        block.starts,
+        write_empty=handle.write_empty_chunks,
+        threads=thread_count() if is_much else 1,
+        files=files,
+        most=chunks.chain.most_for_kernel(),
+        shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum),
+        document=document,
+        lock=lock,
+    )
 
 
 def _note(handle: ArrayHandle, keys: Sequence[str], changed: Sequence[Any]) -> bool:
     """Note what the kernel says of files; whether it has changed all."""
-    done = [note_changed(handle, key, each) for key, each in zip(keys, changed, strict=True)]
-    return all(done)
+    done = True
+    for key, each in zip(keys, changed, strict=True):
+        done = note_changed(handle, key, each) and done
+    return done
 
 
 def _holds_object(chunks: Blocks, block: Block) -> bool:

@@ -468,13 +468,20 @@ class Store(ABC):
         return None
 
     def new_files(
-        self, keys: Sequence[str], *, conditions: Sequence[Condition | None] = (), changing: bool = False
+        self,
+        keys: Sequence[str],
+        *,
+        conditions: Sequence[Condition | None] = (),
+        changing: bool = False,
+        document: KnownFile | None = None,
     ) -> AbstractContextManager[NewFiles | None]:
         """A context in which files may be put in the place of the values of ``keys``, as :meth:`set` does it.
 
         Gives where, for each of them, as the kernel takes it. ``conditions``: those of each, if there are any. With
-        ``changing``, the values that are there are read and locked before, as :meth:`edit_file` does it. ``None``:
-        there are no files, or more is to be done than that.
+        ``changing``, the values that are there are read and locked before, as :meth:`edit_file` does it. With
+        ``document``, the values are of the array that it describes: it is what it was, and this thread is known
+        meanwhile to write beside it, as in :meth:`writer`. ``None``: there are no files, or more is to be done than
+        that.
         """
         return nullcontext(None)
 

@@ -322,6 +322,10 @@ _exclusive: dict[int, bool] = {}
 """Devices, and whether their directories can be locked by one alone."""
 
 
+_with_writers: tuple[int, ...] = ()
+"""Those of which they can."""
+
+
 class _LockedDirectory(SureExit):
     """A directory that is open, and locked by this thread or about to be, while the context lasts."""
 
@@ -440,6 +444,7 @@ def _let_go(file: int) -> int:
 
 def _can_be_waited_for(file: int, device: int) -> bool:
     """Find out whether a directory can be locked by one alone, which network file systems do not know."""
+    global _with_writers
     other = os.open(".", _DIRECTORY, dir_fd=file)
     try:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -451,7 +456,13 @@ def _can_be_waited_for(file: int, device: int) -> bool:
     finally:
         os.close(other)
     _exclusive[device] = known
+    _with_writers = tuple([each for each, known in _exclusive.items() if known])
     return known
+
+
+def devices_with_writers() -> tuple[int, ...]:
+    """Return the devices on which it is known that who writes below a directory can be waited for."""
+    return _with_writers
 
 
 def wait_for_writers(path: str) -> bool:
@@ -526,6 +537,7 @@ __all__ = [
     "HeldLock",
     "KeyedLock",
     "NoDirectoryWriter",
+    "devices_with_writers",
     "is_locked",
     "remove_unused",
     "wait_for_writers",

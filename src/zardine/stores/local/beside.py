@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from struct import Struct
 from typing import TYPE_CHECKING, Final, Self
 
@@ -30,7 +31,7 @@ from zardine.buffers import BytesLike
 from zardine.kernel import KERNEL
 
 if TYPE_CHECKING:
-    from zardine._kernel import NewFiles
+    from zardine._kernel import KnownFile, NewFiles
     from zardine.stores.base import Condition
 
 START: Final = ".zardine-"
@@ -45,24 +46,51 @@ def temporary_name() -> str:
     return f"{START}{os.urandom(8).hex()}{_END}"
 
 
+_KEYS: Final = 2**20
+"""More keys than the kernel puts files for in one call."""
+
+
+def _new_numbers() -> Iterator[int]:
+    return count(int.from_bytes(os.urandom(8)), _KEYS)
+
+
+_numbers = _new_numbers()
+"""Where the numbers of unfinished files of each call begin: no other call of this process has them, and hardly another
+process; the second to make a file of one name is told, and takes another way."""
+
+
+def _begin_anew() -> None:
+    """In a forked child, which would count on as its parent does."""
+    global _numbers
+    _numbers = _new_numbers()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
 def edit_record_name(name: str) -> str:
     """Return the name of the record beside the file ``name``."""
     return f"{_EDIT}{name}{_END}"
 
 
 def open_new_files(
-    base: int | tuple[bytes, bytes], keys: Sequence[str], conditions: Sequence[Condition | None]
+    base: int | tuple[bytes, bytes],
+    keys: Sequence[str],
+    conditions: Sequence[Condition | None],
+    watched: tuple[KnownFile, Sequence[int]] | None,
 ) -> NewFiles | None:
     """Open, or make, where the kernel puts the files of ``keys`` below the directory ``base``.
 
     That is open, or named by its path and what its real path begins with. ``None`` where that fails, a key is none, or
-    a link is on the way. ``conditions``: of each, if there are any.
+    a link is on the way. ``conditions``: of each, if there are any. ``watched``: the document of their array,
+    and the devices on which one can wait for who writes.
     """
     assert KERNEL is not None
-    number = int.from_bytes(os.urandom(8))
+    number = next(_numbers) % 2**64
     try:
-        versions = [None if each is None else each.version or "" for each in conditions]
-        files: NewFiles | None = KERNEL.open_new_files(base, keys, versions, NAMES, number)
+        versions = [None if each is None else each.version or "" for each in conditions] if conditions else ()
+        files: NewFiles | None = KERNEL.open_new_files(base, keys, versions, NAMES, number, watched)
     except (OSError, ValueError):  # the latter of a name that the system cannot have
         return None
     return files

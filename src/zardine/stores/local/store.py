@@ -45,6 +45,7 @@ from zardine.stores.locks import (
     FileLock,
     HeldLock,
     NoDirectoryWriter,
+    devices_with_writers,
     is_locked,
     remove_unused,
     wait_for_writers,
@@ -549,27 +550,35 @@ class LocalStore(Store):
         return NoDirectoryWriter(self._base.path_of(check_prefix(prefix)[:-1]))
 
     def new_files(
-        self, keys: Sequence[str], *, conditions: Sequence[Condition | None] = (), changing: bool = False
+        self,
+        keys: Sequence[str],
+        *,
+        conditions: Sequence[Condition | None] = (),
+        changing: bool = False,
+        document: KnownFile | None = None,
     ) -> AbstractContextManager[NewFiles | None]:
         self._check_writable()
-        files = None if changing and self._sees_changes() else self._new_files(keys, conditions)
+        files = None if changing and self._sees_changes() else self._new_files(keys, conditions, document)
         return nullcontext() if files is None else files
 
-    def _new_files(self, keys: Sequence[str], conditions: Sequence[Condition | None]) -> NewFiles | None:
+    def _new_files(
+        self, keys: Sequence[str], conditions: Sequence[Condition | None], document: KnownFile | None
+    ) -> NewFiles | None:
         """Where the files of ``keys`` go; ``None`` where to write one is more than that, or fails."""
         if not self._is_plain():
             return None
         for key in keys:
             self._changes(key)
+        watched = None if document is None else (document, devices_with_writers())
         named = self._base.named()
         if named is not None:
-            return open_new_files(named, keys, conditions)
+            return open_new_files(named, keys, conditions, watched)
         try:
             base = self._base.open("")
         except (OSError, InvalidKeyError):  # which `set` puts into words, as all else that is wrong
             return None
         try:
-            return open_new_files(base, keys, conditions)
+            return open_new_files(base, keys, conditions, watched)
         finally:
             os.close(base)
 
