@@ -109,7 +109,7 @@ def _in_memory(
         at = 0 if layout.index_at_start else len(fresh.data) - layout.index_size
         fresh.data[at : at + layout.index_size] = layout.encode_index(index)
         return fresh.data if index.stored().any() else None
-    chunks = _encode_each(change, jobs, covered)
+    chunks = _encode(change, jobs, covered)
     _place(index, rows[jobs], chunks, head)
     if not index.stored().any():
         return None
@@ -136,40 +136,39 @@ def _encoded(
 
     Not so where they are large; then no more than one for each thread is in memory.
     """
-
-    def encode(some: Ints) -> _Chunks:
-        fresh = change.encode_many(some)
-        if fresh is None:
-            return _encode_each(change, some, covered)
-        return _Chunks([fresh.data] if fresh.data else [], fresh.offsets, fresh.lengths)
-
     parts = (jobs[start : start + at_a_time] for start in range(0, len(jobs), at_a_time))
     if at_a_time > thread_count():
-        yield from ahead(encode, parts)
+        yield from ahead(lambda some: _encode(change, some, covered), parts)
     else:
-        for some in parts:
-            yield some, encode(some)
+        yield from ((some, _encode(change, some, covered)) for some in parts)
 
 
-def _encode_each(change: Change | PendingChange, jobs: Ints, covered: npt.NDArray[np.bool_]) -> _Chunks:
-    """The chunks numbered ``jobs``, by the threads; a piece is what one of them encodes at a time."""
-    lengths = np.full(len(jobs), MISSING, np.int64)
-    batches = row_batches(change.handle, len(jobs))
+def _encode(change: Change | PendingChange, jobs: Ints, covered: npt.NDArray[np.bool_]) -> _Chunks:
+    """The chunks numbered ``jobs``, together where the kernel encodes them."""
+    offsets, lengths = np.full(len(jobs), MISSING, np.int64), np.full(len(jobs), MISSING, np.int64)
+    batches = [range(len(jobs))] if change.encodes_many() else row_batches(change.handle, len(jobs))
     pieces: list[BytesLike] = [b""] * len(batches)
 
     def work(number: int) -> None:
-        found: list[BytesLike] = []
-        for i in batches[number]:
-            job = int(jobs[i])
-            chunk = change.encode(job, None, bool(covered[job]))
-            if chunk is not None:
-                found.append(chunk)
-                lengths[i] = len(chunk)
+        batch = slice(batches[number].start, batches[number].stop)
+        some = jobs[batch]
+        fresh = change.encode_many(some)
+        if fresh is not None:
+            pieces[number], offsets[batch], lengths[batch] = fresh.data, fresh.offsets, fresh.lengths
+            return
+        chunks = [change.encode(job, None, bool(covered[job])) for job in some.tolist()]
+        lengths[batch] = [MISSING if chunk is None else len(chunk) for chunk in chunks]
+        sizes = np.maximum(lengths[batch], 0)
+        offsets[batch] = np.cumsum(sizes) - sizes
+        found = [chunk for chunk in chunks if chunk is not None]
         pieces[number] = found[0] if len(found) == 1 else b"".join(found)
 
     for_each(work, range(len(batches)), len(batches))
-    sizes = np.maximum(lengths, 0)
-    return _Chunks([piece for piece in pieces if len(piece)], np.cumsum(sizes) - sizes, lengths)
+    start = 0
+    for batch, piece in zip(batches, pieces, strict=True):
+        offsets[batch.start : batch.stop] += start
+        start += len(piece)
+    return _Chunks([piece for piece in pieces if len(piece)], offsets, lengths)
 
 
 __all__ = ["NewShard", "new_shard"]
