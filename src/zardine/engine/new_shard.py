@@ -25,7 +25,7 @@ from zardine.sharding.index import MISSING, ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Condition, NewValue, Version
 
-_AT_A_TIME: Final = 2**24
+_AT_A_TIME: Final = 2**23
 """Bytes of the elements of chunks that are encoded together; a shard with no more is made in memory."""
 
 
