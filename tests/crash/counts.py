@@ -16,6 +16,7 @@ BEGIN, END = "<!-- points: written by tests/crash/counts.py -->", "<!-- end of p
 ROWS = {
     "changes chunks of a shard": ("update",),
     "makes shards, and replaces them": ("new",),
+    "makes large shards while it encodes them": ("in parts",),
     "empties chunks and shards": ("empty",),
     "stores what waited in a buffer": ("buffered",),
     "appends": ("append",),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,16 @@ def buffered(*boxes: tuple[tuple[int, int], tuple[int, int], int]) -> Step:
     return Step(act, model, retry=lambda array: array.flush())
 
 
+def in_parts(step: Step) -> Step:
+    """The same, of shards so large that they are written while they are encoded."""
+
+    def act(array: zardine.Array) -> None:
+        with zardine.config.set({"window_bytes": 16}):
+            step.act(array)
+
+    return replace(step, act=act)
+
+
 def append(rows: int, value: int) -> Step:
     """Append rows."""
 
@@ -160,6 +170,12 @@ SCENARIOS = {
     "update": Scenario((put((4, 8), (4, 8), 77), put((9, 15), (9, 15), 78)), count, shards=(32, 32)),
     "new": Scenario(
         (put((17, 23), (16, 20), 77), put((0, 16), (16, 32), 78), put((0, 16), (0, 16), 79)),
+        only((slice(16), slice(16))),
+    ),
+    "in parts": Scenario(
+        tuple(
+            in_parts(put((16, 32), columns, value)) for columns, value in (((0, 16), 77), ((16, 32), 78), ((0, 16), 79))
+        ),
         only((slice(16), slice(16))),
     ),
     "empty": Scenario(

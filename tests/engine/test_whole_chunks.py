@@ -22,6 +22,7 @@ from zardine.errors import InvalidKeyError, StoreError
 from zardine.kernel import KERNEL
 from zardine.storage import MemoryStore
 from zardine.stores.base import Condition, Version
+from zardine.stores.local.new_file import NewFile
 from zardine.stores.local.store import LocalStore
 
 pytestmark = pytest.mark.skipif(KERNEL is None, reason="without the kernel every chunk is set by itself")
@@ -47,16 +48,21 @@ def _two_threads() -> Iterator[None]:
 
 @pytest.fixture
 def sets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The keys of chunks that were set one by one."""
+    """The keys of chunks that were set one by one, and the names of files in which shards were put in parts."""
     keys: list[str] = []
-    put = LocalStore._set
+    put, put_in_parts = LocalStore._set, NewFile.put
 
     def seen(self: LocalStore, key: str, data: BytesLike, *others: Any) -> Version:
         if not key.endswith(("zarr.json", ".zarray", ".zattrs", ".zgroup")):
             keys.append(key)
         return put(self, key, data, *others)
 
+    def seen_in_parts(self: NewFile, *others: Any) -> Version:
+        keys.append(self.temporary)
+        return put_in_parts(self, *others)
+
     monkeypatch.setattr(LocalStore, "_set", seen)
+    monkeypatch.setattr(NewFile, "put", seen_in_parts)
     return keys
 
 

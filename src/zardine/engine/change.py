@@ -236,6 +236,12 @@ class Change:
         spec = self.handle.layout.chain(self.part.chunk_shape(i)).spec
         return np.full(spec.shape, spec.fill, spec.dtype)
 
+    def encodes_many(self) -> bool:
+        """Whether :meth:`encode_many` can."""
+        layout = self.handle.layout
+        is_usual = layout.pipeline is not None and layout.fits_memory
+        return is_usual and self.fields is None and not isinstance(self.plan, PointPlan)
+
     def encode_many(
         self, which: npt.NDArray[np.int64], old: StoredRows | None = None, *, head: int = 0, tail: int = 0
     ) -> Encoded | None:
@@ -243,11 +249,9 @@ class Change:
 
         All in one call of the kernel. ``None`` where it cannot, or finds one that is stored to be damaged.
         """
+        if not self.encodes_many() or isinstance(self.plan, PointPlan):
+            return None
         pipeline = self.handle.layout.pipeline
-        if pipeline is None or self.fields is not None or isinstance(self.plan, PointPlan):
-            return None
-        if not self.handle.layout.fits_memory:
-            return None
         how = Encoding(self.handle.write_empty_chunks, self.threads, head, tail)
         encoded = encode(pipeline, self.values, self.part.rows()[which], self.plan.kernel_axes(), how, old)
         if old is not None and encoded.failed:
@@ -330,6 +334,10 @@ class PendingChange:
             return chain.encode(chunk, write_empty=self.handle.write_empty_chunks)
         except DataError as error:
             raise error.at(array=self.handle.path, key=self.key, chunk=held.chunk) from None
+
+    def encodes_many(self) -> bool:
+        """Whether :meth:`encode_many` can, if the chunks have one shape."""
+        return self.handle.layout.pipeline is not None
 
     def encode_many(
         self, which: npt.NDArray[np.int64], old: StoredRows | None = None, *, head: int = 0, tail: int = 0

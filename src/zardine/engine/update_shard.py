@@ -40,12 +40,13 @@ from zardine.engine.locate import (
     read_whole_shard,
     recorded_index_of,
 )
+from zardine.engine.new_shard import new_shard
 from zardine.engine.read import row_batches
 from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, CorruptionError, DataError
 from zardine.settings import is_on
 from zardine.sharding.containers import HEAD, is_container, may_be_container
-from zardine.sharding.index import MISSING, ShardIndex, empty_index
+from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.base import Condition, EditableFile, FilePart, Reading, Store, Version
@@ -76,22 +77,32 @@ def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged:
     store, key = change.handle.store, change.key
     chain = change.handle.layout.chain_of(change.part.object)
     reading = _whole(store, key, layout, chain)
-    index = empty_index(layout.count) if reading is None else reading.index
-    old = OldChunks(index, None, b"" if reading is None else reading.data)
-    check_carried(old.index, layout, chain, but=rows, message=NOTHING_WRITTEN)
     if change.settled is not None:
         change = _if_still_settled(change, None if reading is None else reading.version)
-    new = new_chunks(change, chain, rows, old)
     condition = condition_of(reading, merged=merged)
-    if _is_empty(old.index, new) and reading is None:
+    if reading is None:
+        _put_first(change, layout, rows, condition)
         return
+    old = OldChunks(reading.index, None, reading.data)
+    check_carried(old.index, layout, chain, but=rows, message=NOTHING_WRITTEN)
+    new = new_chunks(change, chain, rows, old)
     check_before_put(change.handle)
-    if _is_empty(old.index, new) and reading is not None and store.lock_is_exclusive:
+    if _is_empty(old.index, new) and store.lock_is_exclusive:
         store.erase_version(key, reading.version)
         return  # elsewhere to erase cannot be made conditional: another writer's chunks could go with it
     shard = layout.merged(old.index, new, _order(change, layout, old.index))
     version = store.set(key, shard.joined(old.shard), condition=condition)
     INDEXES.put(change.handle.cache_space, key, KnownIndex(shard.index, version))
+
+
+def _put_first(change: AnyChange, layout: ShardLayout, rows: Ints, condition: Condition | None) -> None:
+    """Write a shard of which nothing is stored yet; without any chunks it is not."""
+    handle, order = change.handle, change.handle.config.chunk_order
+    ranks = np.arange(layout.count) if order == "as_written" else chunk_ranks(layout.grid, layout.strides, order)
+    with new_shard(change, layout, rows, change.needs_no_read(), ranks) as shard:
+        if shard is not None:
+            check_before_put(handle)
+            INDEXES.put(handle.cache_space, change.key, KnownIndex(shard.index, shard.put(condition)))
 
 
 def _if_still_settled(change: AnyChange, version: Version | None) -> AnyChange:

@@ -22,7 +22,7 @@ from zardine.engine.changed_files import change_files
 from zardine.engine.freshness import Writing, check_before_put
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
-from zardine.engine.read import row_batches
+from zardine.engine.new_shard import new_shard
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.update_shard import AnyChange, condition_of, update_shard
 from zardine.engine.whole_chunks import put_whole_chunks
@@ -217,38 +217,12 @@ def _write_shard(change: AnyChange) -> None:
 def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.int64]) -> None:
     """Write a shard of which nothing stored is kept."""
     store, key, settled = change.handle.store, change.key, change.settled
-    head, tail = (layout.index_size, 0) if layout.index_at_start else (0, layout.index_size)
-    jobs = np.arange(len(rows))
     order = change.handle.config.chunk_order
     ranks = chunk_ranks(layout.grid, layout.strides, order) if order in ("f", "morton") else None
-    if ranks is not None:
-        jobs = np.argsort(ranks[rows])
-    fresh = change.encode_many(jobs, head=head, tail=tail)
-    shard: BytesLike
-    if fresh is not None:
-        index = empty_index(layout.count)
-        index.offsets[rows[jobs]] = fresh.offsets
-        index.lengths[rows[jobs]] = fresh.lengths
-        empty = not index.stored().any()
-        at = 0 if layout.index_at_start else len(fresh.data) - layout.index_size
-        fresh.data[at : at + layout.index_size] = layout.encode_index(index)
-        shard = fresh.data
-    else:
-        chunks: dict[int, BytesLike | None] = {}
-
-        def work(batch: range) -> None:
-            for i in batch:
-                chunks[int(rows[i])] = change.encode(i, None, True)
-
-        batches = row_batches(change.handle, change.part.count)
-        for_each(work, batches, len(batches))
-        empty = all(chunk is None for chunk in chunks.values())
-        places = None if ranks is None else np.argsort(ranks)
-        shard = b"" if empty else layout.merged(empty_index(layout.count), chunks, places).joined(b"")
-    with store.lock(key):
+    with new_shard(change, layout, rows, np.ones(len(rows), np.bool_), ranks) as shard, store.lock(key):
         check_before_put(change.handle)
-        if not empty:
-            store.set(key, shard, condition=None if settled is None else Condition(settled.version))
+        if shard is not None:
+            shard.put(None if settled is None else Condition(settled.version))
         elif settled is None:
             store.erase(key)
         elif settled.version is not None and store.lock_is_exclusive:

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from io import BytesIO
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -129,6 +130,27 @@ class FileForm(NamedTuple):
 
     below: bytes
     path: bytes
+
+
+class NewValue(ABC):
+    """A value that is written piece by piece; see :meth:`Store.new_value`."""
+
+    __slots__ = ("size",)
+
+    size: int
+    """Bytes that it has so far."""
+
+    @abstractmethod
+    def write(self, parts: Sequence[BytesLike]) -> None:
+        """Add ``parts`` to its end, one after the other."""
+
+    @abstractmethod
+    def write_at(self, offset: int, parts: Sequence[BytesLike]) -> None:
+        """Write ``parts`` over what was written from ``offset`` on, within it."""
+
+    @abstractmethod
+    def put(self, condition: Condition | None = None) -> Version | None:
+        """Store it as :meth:`Store.set` does, as the last thing that is done with it; gives the version."""
 
 
 @public("zardine.storage")
@@ -243,6 +265,15 @@ class Store(ABC):
         With a ``condition`` the write happens only if it holds at that moment, else
         :class:`~zardine.errors.ConditionFailedError` is raised and nothing changes.
         """
+
+    def new_value(self, key: str) -> AbstractContextManager[NewValue]:
+        """A context in which a value of ``key`` is written piece by piece, and then put in its place, or given up.
+
+        For values so large that they had better not be in memory. With the fallback they are, once; :meth:`set` stores
+        them then.
+        """
+        self._check_writable()
+        return nullcontext(_ValueInMemory(self, key))
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, BytesLike]]) -> None:
         """Overwrite parts of values from ``start`` on; ranges of one key must not overlap.
@@ -596,6 +627,31 @@ class Store(ABC):
             raise ReadOnlyError(f"cannot {what} {self}: it was opened read-only")
 
 
+class _ValueInMemory(NewValue):
+    """Its bytes are those of a ``bytes`` object, which the store may keep: they are not copied again."""
+
+    __slots__ = ("_data", "_key", "_store")
+
+    def __init__(self, store: Store, key: str) -> None:
+        self._store = store
+        self._key = key
+        self._data = BytesIO()
+        self.size = 0
+
+    def write(self, parts: Sequence[BytesLike]) -> None:
+        for part in parts:
+            self.size += self._data.write(part)
+
+    def write_at(self, offset: int, parts: Sequence[BytesLike]) -> None:
+        self._data.seek(offset)
+        for part in parts:
+            self._data.write(part)
+        self._data.seek(self.size)
+
+    def put(self, condition: Condition | None = None) -> Version | None:
+        return self._store.set(self._key, self._data.getvalue(), condition=condition)
+
+
 class _Number:
     """A number that no other object has; what comes out of a pickle, with values of its own perhaps, has a new one."""
 
@@ -709,6 +765,7 @@ __all__ = [
     "Condition",
     "EditableFile",
     "FilePart",
+    "NewValue",
     "OpenFile",
     "ReadCost",
     "Reading",

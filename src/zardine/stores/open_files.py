@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self
 
 from zardine.buffers import BytesLike
 from zardine.cache import Cache
@@ -234,6 +234,31 @@ class FilePart:
         self.length = length
 
 
+class _Written(Protocol):
+    """An open file that has ``size`` bytes so far."""
+
+    fd: int
+    size: int
+
+
+def write_parts(file: _Written, offset: int, parts: Sequence[BytesLike]) -> None:
+    """Write ``parts`` one after the other from ``offset`` on. A failure leaves what was written so far."""
+    views = [memoryview(part).cast("B") for part in parts if len(part)]
+    while views:
+        try:
+            done = os.pwritev(file.fd, views[:_MOST_PARTS], offset)
+        except OSError as error:
+            if made_room(error):
+                continue
+            raise
+        offset += done
+        file.size = max(file.size, offset)
+        while views and done >= len(views[0]):
+            done -= len(views.pop(0))
+        if done:
+            views[0] = views[0][done:]
+
+
 class EditableFile(OpenFile):
     """A value as an open file that may be changed, which no other writer does meanwhile.
 
@@ -340,20 +365,7 @@ class EditableFile(OpenFile):
 
     def write_at(self, offset: int, parts: Sequence[BytesLike]) -> None:
         """Write ``parts`` one after the other from ``offset`` on. A failure leaves what was written so far."""
-        views = [memoryview(part).cast("B") for part in parts if len(part)]
-        while views:
-            try:
-                done = os.pwritev(self.fd, views[:_MOST_PARTS], offset)
-            except OSError as error:
-                if made_room(error):
-                    continue
-                raise
-            offset += done
-            self.size = max(self.size, offset)
-            while views and done >= len(views[0]):
-                done -= len(views.pop(0))
-            if done:
-                views[0] = views[0][done:]
+        write_parts(self, offset, parts)
 
     def truncate(self, size: int) -> None:
         """Cut the file."""
@@ -447,4 +459,5 @@ __all__ = [
     "stamp",
     "version_from",
     "version_of",
+    "write_parts",
 ]

@@ -242,6 +242,62 @@ class StoreConformance:
 
     # writing
 
+    @pytest.mark.parametrize("size", [0, 3, 1 << 18])
+    def test_values_in_parts(self, size: int) -> None:
+        store = self.make_store()
+        value = random.Random(size).randbytes(size)
+        with store.new_value("a/k") as new:
+            for start in range(0, size, 1 + size // 3):
+                part = bytearray(value[start : start + 1 + size // 3])
+                new.write([part[:1], b"", memoryview(part)[1:]])
+                part[:] = bytes(len(part))  # it was copied, or written
+            assert new.size == size
+            assert store.get("a/k") is None
+            new.write([b"tail"])
+            new.write_at(size, [b"END"])
+            if size:
+                new.write_at(0, [value[:1], b"x"])
+            expected = (value[:1] + b"x" + value[2:] if size else b"") + b"ENDl"
+            version = new.put()
+        assert store.get("a/k") == expected
+        if self.versions:
+            assert version is not None
+            assert version == store.version("a/k")
+
+    def test_values_in_parts_that_are_given_up(self) -> None:
+        store = self.make_store()
+        store.set("k", b"old")
+        for key in ("k", "a/b/new"):
+            with store.new_value(key):
+                pass  # nothing was written
+            with store.new_value(key) as new:
+                new.write([b"new"])
+            with pytest.raises(TypeError), store.new_value(key) as new:
+                new.write([b"new", None])  # type: ignore[list-item]
+        assert list(store.list()) == ["k"]
+        assert store.get("k") == b"old"
+        assert store.list_dir("a/") == ([], [])
+
+    def test_values_in_parts_with_a_condition(self) -> None:
+        if not self.versions:
+            pytest.skip("no conditions")
+        store = self.make_store()
+        with store.new_value("a/k") as new:
+            new.write([b"first"])
+            first = new.put(Condition(None))
+        assert store.version("a/k") == first
+        for condition in (Condition(None), Condition("no such version")):
+            with store.new_value("a/k") as new:
+                new.write([b"second"])
+                with pytest.raises(ConditionFailedError):
+                    new.put(condition)
+        with store.new_value("a/k") as new, store.lock("a/k"):
+            new.write([b"second"])
+            second = new.put(Condition(first))
+        assert store.get("a/k") == b"second"
+        assert second != first
+        assert list(store.list()) == ["a/k"]
+
     def test_set_partial_values(self) -> None:
         store = self.make_store()
         store.set("k", b"0123456789")
@@ -414,6 +470,7 @@ class StoreConformance:
             lambda: store.set("new", b"y", condition=Condition(None)),
             lambda: store.set_partial_values([("a/b", 0, b"y")]),
             lambda: store.set_partial_values([]),
+            lambda: store.new_value("a/b"),
             lambda: store.erase("a/b"),
             lambda: store.erase("missing"),
             lambda: store.erase_values([]),

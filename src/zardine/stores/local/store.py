@@ -26,6 +26,7 @@ from zardine.stores.base import (
     Condition,
     FileForm,
     NamedFiles,
+    NewValue,
     OpenFile,
     ReadCost,
     Reading,
@@ -40,6 +41,7 @@ from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
 from zardine.stores.local.file_times import is_settled
+from zardine.stores.local.new_file import NEW, NewFile
 from zardine.stores.locks import (
     DirectoryWriter,
     FileLock,
@@ -76,7 +78,6 @@ _Found = TypeVar("_Found")
 
 _READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hang us
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | _NO_LINK
 _EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | _NO_LINK
 _MOST: Final = 0x7FFFF000  # bytes that Linux moves in one call
 _LONGEST_NAME: Final = 255
@@ -404,6 +405,43 @@ class LocalStore(Store):
                 if not made_room(error):
                     raise
         raise StoreError(f"cannot write key {key!r} of {self}: its directory goes away as often as it is made")
+
+    def new_value(self, key: str) -> AbstractContextManager[NewValue]:
+        check_file_key(key)
+        self._check_writable()
+        if type(self).set is not LocalStore.set:  # a subclass wants to see what is set
+            return super().new_value(key)
+        return self._new_value(key)
+
+    @sure_context
+    def _new_value(self, key: str) -> Generator[NewFile, None, None]:
+        prefix, _, name = key.rpartition("/")
+
+        def put(new: NewFile, condition: Condition | None) -> Version:
+            self._changes(key)
+            self._finish(new.fd)
+            directory, lock = _held.get((threading.get_ident(), self._base.path, key), (new.directory, None))
+            if not os.path.samestat(os.fstat(directory), os.fstat(new.directory)):  # erased meanwhile, and made anew
+                self._lost(key)
+            try:
+                if lock is not None:
+                    lock.status = lock.look()
+                status = self._name(new.directory, new.temporary, new.fd, name, key, condition, lock)
+            except FileNotFoundError:  # the directory is gone, and the file with it
+                self._lost(key)
+            if self._durable:
+                os.fsync(new.directory)
+            return version_of(status)
+
+        new = NewFile(lambda: self._base.open(prefix, create=True, durable=self._durable), put)
+        try:
+            yield new
+        except OSError as error:
+            self._fail("write", key, error)
+        finally:
+            new.close()
+            if not new.is_put:
+                self._remove_empty(prefix)
 
     def _fits(self, key: str, condition: Condition) -> bool:
         """Whether a condition holds now; before what is surely looked at last, so that nothing is written in vain."""
@@ -820,18 +858,10 @@ class LocalStore(Store):
     ) -> Version:
         """Write a file of ``pieces`` and give it its name, under the lock that is ``held`` or a new one."""
         temporary = temporary_name()
-        file = os.open(temporary, _NEW, 0o666, dir_fd=directory)
+        file = os.open(temporary, NEW, 0o666, dir_fd=directory)
         try:
             self._fill(file, pieces)
-            status = None
-            while status is None:
-                if held is not None:
-                    status = self._place(directory, temporary, file, name, key, condition, held, stays=True)
-                    if status is None:
-                        held.status = held.look()
-                    continue
-                with FileLock(directory, name) as lock:
-                    status = self._place(directory, temporary, file, name, key, condition, lock)
+            status = self._name(directory, temporary, file, name, key, condition, held)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=directory)
@@ -841,6 +871,28 @@ class LocalStore(Store):
         if self._durable:
             os.fsync(directory)
         return version_of(status)
+
+    def _name(
+        self,
+        directory: int,
+        temporary: str,
+        file: int,
+        name: str,
+        key: str,
+        condition: Condition | None,
+        held: FileLock | None,
+    ) -> os.stat_result:
+        """Give the finished temporary file its name, under the lock that is ``held`` or a new one."""
+        status = None
+        while status is None:
+            if held is not None:
+                status = self._place(directory, temporary, file, name, key, condition, held, stays=True)
+                if status is None:
+                    held.status = held.look()
+                continue
+            with FileLock(directory, name) as lock:
+                status = self._place(directory, temporary, file, name, key, condition, lock)
+        return status
 
     def _fill(self, file: int, pieces: Sequence[BytesLike | FilePart]) -> None:
         for data in joined(pieces):
@@ -852,6 +904,9 @@ class LocalStore(Store):
                 view = memoryview(data)
                 while done < len(data):
                     done += os.write(file, view[done : done + _MOST])
+        self._finish(file)
+
+    def _finish(self, file: int) -> None:
         stamp(file)
         if self._durable:
             os.fsync(file)

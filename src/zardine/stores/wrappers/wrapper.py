@@ -15,6 +15,7 @@ from zardine.stores.base import (
     EditableFile,
     FileForm,
     NamedFiles,
+    NewValue,
     OpenFile,
     ReadCost,
     Reading,
@@ -114,6 +115,13 @@ class WrapperStore(Store):
         inner = self._key(key)
         self._check_writable()
         return self._store.set(inner, value, condition=condition)
+
+    def new_value(self, key: str) -> AbstractContextManager[NewValue]:
+        inner = self._key(key)
+        self._check_writable()
+        if type(self).set is not WrapperStore.set:  # a subclass wants to see what is set
+            return super().new_value(key)
+        return self._store.new_value(inner)
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, BytesLike]]) -> None:
         self._check_writable()
