@@ -184,7 +184,7 @@ def _locked(
                 is_replaced = node is not None and NEXT in node.attributes
             if is_replaced:
                 complete(store, inner)
-            if is_replaced or is_claimed or (claim is not None and claim.is_held):
+            if is_replaced or is_claimed or will_claim or (claim is not None and claim.is_held):
                 owner = VectorStore.open(StorePath(store, inner), writable=True)
                 numbers = owner.level_numbers()
                 left = unfinished_levels(owner, numbers)
@@ -202,11 +202,18 @@ def _locked(
             try:
                 return change(HeldPlace(store, inner, owner, reading), *args, **kwargs)
             except LostClaimError as error:
-                if isinstance(store, HeldValues) and store.has_agreed:
-                    raise StoreError(f"{error}, and look what is there: parts of the change were stored") from error
+                _tell_of_parts(store, error)
                 raise
             except (DataError, SelectionError, ArrayChangedError, MetadataError, *NOT_ON_PURPOSE) as error:
-                if (claim is None or not claim.is_held) and _is_overtaken(store, level, reading):
+                if claim is not None and claim.is_held:
+                    try:
+                        claim.sure()  # what was found beside what is held may be of who took the claim over
+                    except LostClaimError as lost:
+                        _tell_of_parts(store, lost)
+                        raise lost from error
+                    except StoreError:
+                        raise error from None
+                elif _is_overtaken(store, level, reading):
                     what = f"somebody else has changed {describe(store, level)} meanwhile: try again"
                     raise OvertakenError(what) from error
                 raise
@@ -240,6 +247,12 @@ def _ask(store: Store, path: str, more: Callable[[], Asked], numbers: Sequence[i
     folders = [f"{path}/" if path else "", *(f"{child(level, 'vertices')}/" for level in levels)]
     folders += [f"{child(level, each) if each else level}/" for level in levels for each in asked.folders]
     store.ask(documents, folders)
+
+
+def _tell_of_parts(store: Store, error: LostClaimError) -> None:
+    """Raise :class:`~zardine.errors.StoreError` where a change has lost its claim and counts in part."""
+    if isinstance(store, HeldValues) and store.has_agreed:
+        raise StoreError(f"{error}, and look what is there: parts of the change were stored") from error
 
 
 def _is_overtaken(store: Store, level: str, reading: Reading | None) -> bool:

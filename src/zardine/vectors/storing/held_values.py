@@ -148,7 +148,7 @@ class HeldValues(WrapperStore):
 
     def _is_known_absent(self, name: str) -> bool:
         """Whether the names of a folder that is held tell that there is nothing of this key, or prefix."""
-        if self._names and self.holds_documents:
+        if self._names and self.holds_documents and name.strip("/"):
             for folder, inner in _folders_of(name):
                 found = self._names.get(folder)
                 if found is not None:
@@ -270,6 +270,9 @@ class HeldValues(WrapperStore):
         """Forget values after they are changed, or somebody else was found to have changed them."""
         try:
             yield
+        except BaseException:
+            goes = True  # what was put may be there all the same: the answer got lost
+            raise
         finally:
             for key in keys:
                 if goes:
