@@ -602,3 +602,27 @@ def test_who_has_lost_the_claim_does_not_take_what_others_have_removed_for_damag
     assert slow.slept
     assert vectors.open(inner).levels == [0]
     assert vectors.validate(inner).findings == ()
+
+
+def test_folders_that_look_like_many_levels_are_not_asked_for_ahead() -> None:
+    class Asked(FarMortal):
+        reads = 0
+
+        def read(self, key: str, *more: Any) -> Any:
+            self.reads += 1
+            return super().read(key, *more)
+
+        def read_up_to(self, key: str, most: int) -> Any:
+            self.reads += 1
+            return super().read_up_to(key, most)
+
+    asked = []
+    for many in (50, 250):
+        inner = MemoryStore()
+        write_lines(inner)
+        for number in range(2, many):
+            inner.set(f"{number}/other", b"")
+        store = Asked(inner)
+        vectors.build_pyramid(store, factors=[])
+        asked.append(store.reads)
+    assert asked[1] - asked[0] <= 4 * 200

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from zardine.contexts import SureStack
 from zardine.errors import ArrayChangedError, DataError, MetadataError, SelectionError, StoreError
@@ -38,6 +38,9 @@ from zardine.vectors.storing.held_values import HeldValues, held_values
 from zardine.vectors.storing.logs import erase_dead_logs
 from zardine.vectors.storing.store import NEXT, VectorStore
 from zardine.vectors.storing.store_states import NOT_ON_PURPOSE
+
+_MOST_LEVELS: Final = 32
+"""Levels that are asked for ahead: of more, which nobody makes, each is looked at by itself."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -241,7 +244,7 @@ def _ask(store: Store, path: str, more: Callable[[], Asked], numbers: Sequence[i
     if not isinstance(store, HeldValues) or not store.asks_ahead:
         return
     asked = more()
-    levels = [child(path, str(number)) for number in (0, *filter(None, numbers))]
+    levels = [child(path, str(number)) for number in (0, *filter(None, numbers[:_MOST_LEVELS]))]
     documents = [document_key(path), *(document_key(each) for each in levels if store.holds_documents)]
     documents += [document_key(child(level, each)) for level in levels for each in asked.documents]
     folders = [f"{path}/" if path else "", *(f"{child(level, 'vertices')}/" for level in levels)]
