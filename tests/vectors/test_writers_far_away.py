@@ -30,6 +30,7 @@ from zardine.stores.base import ReadCost
 from zardine.vectors.storing import cell_bytes, claims, logs, node_writing
 from zardine.vectors.storing.claims import LostClaimError, OvertakenError
 from zardine.vectors.storing.held_values import HeldValues
+from zardine.vectors.storing.transactions import carry_out
 
 PLACE: dict[str, Any] = {"chunk_shape": 10, "shard_shape": 2, "bounds": ((0, 0, 0), (59, 19, 9))}
 COST = ReadCost(latency=0.03, requests=4)
@@ -626,3 +627,43 @@ def test_folders_that_look_like_many_levels_are_not_asked_for_ahead() -> None:
         vectors.build_pyramid(store, factors=[])
         asked.append(store.reads)
     assert asked[1] - asked[0] <= 4 * 200
+
+
+def test_who_claims_a_store_holds_nothing_of_before_a_change_that_another_one_just_ends() -> None:
+    """The other one agreed on it before, and stores documents, one after the other, while they are asked for."""
+    start = MemoryStore()
+    write_lines(start)
+    half = []
+    for changes in range(1, 40):
+        store = copy_of(start)
+        with suppress(Killed):
+            append_lines(FarMortal(store, changes))
+        if b"zardine_log" in bytes(store.get("0/zarr.json") or b""):
+            half.append(store)
+    assert len(half) > 5
+
+    class Met(FarMortal):
+        reads = when = 0
+
+        def read(self, key: str, *more: Any) -> Any:
+            found = super().read(key, *more)
+            with self._turn:
+                self.reads += 1
+                if self.reads == self.when:
+                    carry_out(self._store, "0")
+            return found
+
+        def read_up_to(self, key: str, most: int) -> Any:
+            reading = self.read(key)
+            return reading if reading is None or reading.size <= most else replace(reading, parts=())
+
+    for before in half[::2]:
+        for when in range(2, 32, 2):
+            store = copy_of(before)
+            met = Met(store)
+            met.when = when
+            with suppress(OvertakenError):
+                vectors.build_pyramid(met, factors=[(2, 1)])
+                assert vectors.open(store).levels == [0, 1]
+            assert len(vectors.read_polylines(store)) == 10
+            assert vectors.validate(store).findings == ()

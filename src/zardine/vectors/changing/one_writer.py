@@ -180,7 +180,7 @@ def _locked(
                     _take(claim, node, reading)
                     if isinstance(store, HeldValues):
                         store.forget()  # it may have taken long
-                    if claim.is_held:
+                    if claim.is_held and claim.is_quiet:
                         _ask(store, inner, asked, numbers if will_claim else ())
                 reading = store.read(document_key(level))
                 node = None if reading is None else find_node(store, level, 3)

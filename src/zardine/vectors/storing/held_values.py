@@ -125,8 +125,12 @@ class HeldValues(WrapperStore):
 
     @property
     def holds_documents(self) -> bool:
-        """Whether the store is claimed, far away: then documents and names are held, too."""
-        return self._claim is not None and self._claim.is_held and self.asks_ahead
+        """Whether the store is claimed, far away: then documents and names are held, too.
+
+        Not where somebody who came before the claim was just ending a change: documents may be of before that, or not.
+        """
+        claim = self._claim
+        return claim is not None and claim.is_held and claim.is_quiet and self.asks_ahead
 
     def has_asked(self, key: str) -> bool:
         """Whether the document of this key was asked for, and nobody has read it yet."""
