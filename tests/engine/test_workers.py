@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from zardine.engine import workers
-from zardine.engine.workers import for_each
+from zardine.engine.workers import beside, for_each
 
 
 @pytest.mark.parametrize("in_caller", [True, False])
@@ -86,3 +86,41 @@ def test_every_item_is_worked_on_once() -> None:
     done: list[int] = []
     for_each(done.append, iter(range(100)), 100, 4)
     assert sorted(done) == list(range(100))
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="a signal interrupts a thread that waits")
+def test_work_beside_other_work_is_finished_after_ctrl_c() -> None:
+    """Who builds a level removes it then: nothing may be put into it after that."""
+    begun = threading.Event()
+    done: list[int] = []
+
+    def work() -> None:
+        begun.set()
+        time.sleep(0.05)  # until the caller waits
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.05)
+        done.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        beside(work, lambda: begun.wait(30), 2)
+    assert len(done) == 1
+
+
+@pytest.mark.parametrize("which", ["work", "other", "both"])
+def test_work_beside_other_work_that_fails(which: str) -> None:
+    done: list[str] = []
+    begun = threading.Event()
+
+    def make(name: str) -> None:
+        if name == "work":
+            begun.set()
+            time.sleep(0.02)
+        else:
+            begun.wait(30)
+        done.append(name)
+        if which in (name, "both"):
+            raise OSError(name)
+
+    with pytest.raises(OSError, match="work" if which == "work" else "other"):
+        beside(lambda: make("work"), lambda: make("other"), 2)
+    assert sorted(done) == ["other", "work"]

@@ -14,7 +14,7 @@ import pytest
 from effort import SOAK
 from vectors.stores_of_all_kinds import WRITERS, read_all, store_of
 from zardine import vectors
-from zardine.errors import MetadataError, SelectionError, UnsupportedError
+from zardine.errors import MetadataError, SelectionError, StoreError, UnsupportedError
 from zardine.storage import CountingStore, LocalStore, MemoryStore
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.storing.steady import read_table
@@ -344,6 +344,37 @@ def test_levels_that_come_and_go_while_they_are_told_of(tell: str) -> None:
             assert found in (known[after], known[before]) if met else found == known[before]
             requests += 1
         assert requests > 20
+
+
+def test_levels_that_change_again_and_again_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points are added all the time, and the bounds become wider: nothing comes or goes."""
+    monkeypatch.setattr("zardine.stores.attempts.time.sleep", lambda seconds: None)
+    store = MemoryStore()
+    vectors.write_points(store, _places(np.arange(MANY)), chunk_shape=20)
+    vectors.build_pyramid(store, factors=[(2, 1)])
+    added: list[int] = []
+
+    class Busy(CountingStore):
+        def list_dir(self, *args: Any) -> Any:
+            found = super().list_dir(*args)
+            added.append(len(added))
+            vectors.append_points(store, _places(np.array([added[-1] % MANY])) + 100 * len(added))
+            return found
+
+    facts = vectors.describe_store(Busy(store))
+    assert [each["level"] for each in facts["levels"]] == [0, 1]
+    assert MANY < facts["levels"][0]["vertex_count"] <= MANY + len(added)
+
+    class Remade(CountingStore):
+        def list_dir(self, *args: Any) -> Any:
+            found = super().list_dir(*args)
+            added.append(len(added))
+            vectors.append_points(store, _places(np.array([added[-1] % MANY])))
+            vectors.build_pyramid(store, factors=[(2, 1)], anew=True)
+            return found
+
+    with pytest.raises(StoreError, match="change again and again"):
+        vectors.describe_store(Remade(store))
 
 
 def test_a_level_without_a_document_that_nobody_makes_is_damage(

@@ -6,6 +6,8 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,10 @@ from zardine.errors import (
 )
 from zardine.storage import CountingStore, MemoryStore, Store
 from zardine.stores.base import ReadCost
-from zardine.vectors.storing import cell_bytes, logs, node_writing
-from zardine.vectors.storing.claims import OvertakenError
+from zardine.vectors.storing import cell_bytes, claims, logs, node_writing
+from zardine.vectors.storing.claims import LostClaimError, OvertakenError
 from zardine.vectors.storing.held_values import HeldValues
+from zardine.vectors.storing.transactions import carry_out
 
 PLACE: dict[str, Any] = {"chunk_shape": 10, "shard_shape": 2, "bounds": ((0, 0, 0), (59, 19, 9))}
 COST = ReadCost(latency=0.03, requests=4)
@@ -499,3 +502,171 @@ def test_who_is_killed_while_a_pyramid_is_built(before: int) -> None:
         assert vectors.read_polylines(store, level=2).positions.tolist() == known[2]
         assert state_of(store).keys() == state_of(whole).keys()
     assert seen == {1, 2, 3} if before else seen >= {1, 2}
+
+
+class Unanswered(FarMortal):
+    """A store that keeps the answer to one write, of which it stores what it is given."""
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        version = super().set(key, value, condition=condition)
+        if len(self.written) == self.silent:
+            raise StoreError("no answer")
+        return version
+
+    silent = 0
+
+
+def test_a_pyramid_of_which_an_answer_is_lost_leaves_no_level_that_is_half_made() -> None:
+    """What was put and not answered counts as neither there nor not there: it is looked for when it is removed."""
+    start = MemoryStore()
+    write_lines(start)
+    calls = Unanswered(copy_of(start))
+    build_levels(calls)
+    assert len(calls.written) > 40
+    for silent in range(2, len(calls.written)):  # the first one is the claim, the last gives it up
+        store = copy_of(start)
+        far = Unanswered(store)
+        far.silent = silent
+        with suppress(StoreError):
+            build_levels(far)
+        levels = vectors.open(store).levels
+        assert {key.partition("/")[0] for key in store.list()} == {"zarr.json", *map(str, levels)}
+        assert vectors.validate(store).findings == ()
+
+
+class Unversioned(FarUnlocked):
+    """A store far away that tells no versions: nobody can claim what is in it."""
+
+    def read(self, key: str, *more: Any) -> Any:
+        reading = super().read(key, *more)
+        return None if reading is None else replace(reading, version=None)
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        super().set(key, value)
+
+    def version(self, key: str) -> Any:
+        return None
+
+
+@pytest.mark.parametrize("change", ["build", "shard"])
+def test_a_level_that_a_killed_writer_left_goes_where_nothing_can_be_claimed(change: str) -> None:
+    """It stayed, hidden, and who built the pyramid took it for made."""
+    store = Unversioned()
+    write_lines(store)
+    vectors.build_pyramid(store, factors=[(2, 1)])
+    document = json.loads(bytes(store.get("1/zarr.json") or b""))
+    document["attributes"]["zardine_unfinished"] = True
+    store.set("1/zarr.json", json.dumps(document).encode())
+    if change == "build":
+        vectors.build_pyramid(store, factors=[(2, 1)])
+    else:
+        vectors.shard_store(store, 3)
+    assert vectors.open(store).levels == ([0, 1] if change == "build" else [0])
+    assert vectors.validate(store).findings == ()
+    assert any(key.startswith("1/") for key in store.list()) == (change == "build")
+
+
+def test_who_has_lost_the_claim_does_not_take_what_others_have_removed_for_damage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it holds is of the time before, and what it looks for is gone."""
+    now = [1000.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    clock = SimpleNamespace(sleep=sleep, monotonic=lambda: now[0])
+    monkeypatch.setattr(claims, "time", clock)
+    inner = MemoryStore()
+    write_lines(inner)
+    vectors.build_pyramid(inner, factors=[(2, 1)])
+
+    class Slow(FarMortal):
+        slept = False
+
+        def list_prefix(self, prefix: str) -> Any:
+            self.sleeps(prefix)
+            return super().list_prefix(prefix)
+
+        def list_dir(self, prefix: str = "") -> Any:
+            self.sleeps(prefix)
+            return super().list_dir(prefix)
+
+        def sleeps(self, prefix: str) -> None:
+            if prefix.startswith("1/vertices/c") and not self.slept:
+                self.slept = True
+                vectors.build_pyramid(FarMortal(inner), factors=[])
+
+    slow = Slow(inner)
+    with pytest.raises(LostClaimError):
+        vectors.shard_store(slow, 3)
+    assert slow.slept
+    assert vectors.open(inner).levels == [0]
+    assert vectors.validate(inner).findings == ()
+
+
+def test_folders_that_look_like_many_levels_are_not_asked_for_ahead() -> None:
+    class Asked(FarMortal):
+        reads = 0
+
+        def read(self, key: str, *more: Any) -> Any:
+            self.reads += 1
+            return super().read(key, *more)
+
+        def read_up_to(self, key: str, most: int) -> Any:
+            self.reads += 1
+            return super().read_up_to(key, most)
+
+    asked = []
+    for many in (50, 250):
+        inner = MemoryStore()
+        write_lines(inner)
+        for number in range(2, many):
+            inner.set(f"{number}/other", b"")
+        store = Asked(inner)
+        vectors.build_pyramid(store, factors=[])
+        asked.append(store.reads)
+    assert asked[1] - asked[0] <= 4 * 200
+
+
+def test_who_claims_a_store_holds_nothing_of_before_a_change_that_another_one_just_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other one agreed on it before, and stores documents, one after the other, while they are asked for."""
+    monkeypatch.setattr(claims, "_LATE", 0)
+    start = MemoryStore()
+    write_lines(start)
+    half = []
+    for changes in range(1, 40):
+        store = copy_of(start)
+        with suppress(Killed):
+            append_lines(FarMortal(store, changes))
+        if b"zardine_log" in bytes(store.get("0/zarr.json") or b""):
+            half.append(store)
+    assert len(half) > 5
+
+    class Met(FarMortal):
+        reads = when = 0
+
+        def read(self, key: str, *more: Any) -> Any:
+            found = super().read(key, *more)
+            with self._turn:
+                self.reads += 1
+                if self.reads == self.when:
+                    carry_out(self._store, "0")
+            return found
+
+        def read_up_to(self, key: str, most: int) -> Any:
+            reading = self.read(key)
+            return reading if reading is None or reading.size <= most else replace(reading, parts=())
+
+    for before in half[::3]:
+        for when in range(2, 26, 2):
+            store = copy_of(before)
+            met = Met(store)
+            met.when = when
+            with suppress(OvertakenError):
+                vectors.build_pyramid(met, factors=[(2, 1)])
+                assert vectors.open(store).levels == [0, 1]
+            assert len(vectors.read_polylines(store)) == 10
+            assert vectors.validate(store).findings == ()

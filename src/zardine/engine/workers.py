@@ -127,3 +127,27 @@ def in_background(work: Callable[[T], R], item: T, threads: int | None = None) -
     except RuntimeError:  # see above
         return lambda: work(item)
     return lambda: work(item) if future.cancel() else future.result()
+
+
+def beside(work: Callable[[], object], other: Callable[[], object], threads: int | None = None) -> None:
+    """Do ``work`` in another thread, if one is free, beside ``other`` in this one; ``threads`` as above.
+
+    Raises what ``other`` raises, or else what ``work`` does. Both are at their ends then, after Ctrl-C too, unless it
+    comes a second time: who called may remove what they make. Work that has not begun when ``other`` fails never does.
+    """
+    try:
+        future = _pool.executor(thread_count() + 1 if threads is None else threads).submit(work)
+    except RuntimeError:  # see above
+        other()
+        work()
+        return
+    try:
+        other()
+        if future.cancel():
+            work()
+        else:
+            future.result()
+    except BaseException:
+        if not future.cancel():
+            future.exception()  # waits
+        raise

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
-from zardine.engine.workers import in_background, most_requests
+from zardine.engine.workers import beside, most_requests
 from zardine.errors import DataError, ZardineError
 from zardine.hierarchy.find import child_names, document_key, load_group, nothing_is_at
 from zardine.hierarchy.update import update_node
@@ -362,21 +362,14 @@ def fill_level(
         return
     document = level.group.with_attributes(at_next_revision(attributes, level.document.attributes))
 
-    def fill(*_: object) -> None:
+    def fill() -> None:
         write_side_by_side(store, level.path, nodes, about=lambda _: document)
 
-    if not is_little:
+    if is_little:
+        beside(fill, others, most_requests(store))  # the others in the thread that holds the lock of level 0
+    else:
         fill()
         others()
-        return
-    filled = in_background(fill, None, most_requests(store))
-    try:
-        others()  # in the thread that holds the lock of level 0
-    except BaseException:
-        with suppress(Exception):
-            filled()  # nothing is stored any more when the error is out
-        raise
-    filled()
 
 
 def end_level(level: Level) -> None:

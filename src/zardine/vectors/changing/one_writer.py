@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from zardine.contexts import SureStack
 from zardine.errors import ArrayChangedError, DataError, MetadataError, SelectionError, StoreError
@@ -38,6 +38,9 @@ from zardine.vectors.storing.held_values import HeldValues, held_values
 from zardine.vectors.storing.logs import erase_dead_logs
 from zardine.vectors.storing.store import NEXT, VectorStore
 from zardine.vectors.storing.store_states import NOT_ON_PURPOSE
+
+_MOST_LEVELS: Final = 32
+"""Levels that are asked for ahead: of more, which nobody makes, each is looked at by itself."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -177,14 +180,14 @@ def _locked(
                     _take(claim, node, reading)
                     if isinstance(store, HeldValues):
                         store.forget()  # it may have taken long
-                    if claim.is_held:
+                    if claim.is_held and claim.is_quiet:
                         _ask(store, inner, asked, numbers if will_claim else ())
                 reading = store.read(document_key(level))
                 node = None if reading is None else find_node(store, level, 3)
                 is_replaced = node is not None and NEXT in node.attributes
             if is_replaced:
                 complete(store, inner)
-            if is_replaced or is_claimed or (claim is not None and claim.is_held):
+            if is_replaced or is_claimed or will_claim or (claim is not None and claim.is_held):
                 owner = VectorStore.open(StorePath(store, inner), writable=True)
                 numbers = owner.level_numbers()
                 left = unfinished_levels(owner, numbers)
@@ -202,11 +205,18 @@ def _locked(
             try:
                 return change(HeldPlace(store, inner, owner, reading), *args, **kwargs)
             except LostClaimError as error:
-                if isinstance(store, HeldValues) and store.has_agreed:
-                    raise StoreError(f"{error}, and look what is there: parts of the change were stored") from error
+                _tell_of_parts(store, error)
                 raise
             except (DataError, SelectionError, ArrayChangedError, MetadataError, *NOT_ON_PURPOSE) as error:
-                if (claim is None or not claim.is_held) and _is_overtaken(store, level, reading):
+                if claim is not None and claim.is_held:
+                    try:
+                        claim.sure()  # what was found beside what is held may be of who took the claim over
+                    except LostClaimError as lost:
+                        _tell_of_parts(store, lost)
+                        raise lost from error
+                    except StoreError:
+                        raise error from None
+                elif _is_overtaken(store, level, reading):
                     what = f"somebody else has changed {describe(store, level)} meanwhile: try again"
                     raise OvertakenError(what) from error
                 raise
@@ -234,12 +244,18 @@ def _ask(store: Store, path: str, more: Callable[[], Asked], numbers: Sequence[i
     if not isinstance(store, HeldValues) or not store.asks_ahead:
         return
     asked = more()
-    levels = [child(path, str(number)) for number in (0, *filter(None, numbers))]
+    levels = [child(path, str(number)) for number in (0, *filter(None, numbers[:_MOST_LEVELS]))]
     documents = [document_key(path), *(document_key(each) for each in levels if store.holds_documents)]
     documents += [document_key(child(level, each)) for level in levels for each in asked.documents]
     folders = [f"{path}/" if path else "", *(f"{child(level, 'vertices')}/" for level in levels)]
     folders += [f"{child(level, each) if each else level}/" for level in levels for each in asked.folders]
     store.ask(documents, folders)
+
+
+def _tell_of_parts(store: Store, error: LostClaimError) -> None:
+    """Raise :class:`~zardine.errors.StoreError` where a change has lost its claim and counts in part."""
+    if isinstance(store, HeldValues) and store.has_agreed:
+        raise StoreError(f"{error}, and look what is there: parts of the change were stored") from error
 
 
 def _is_overtaken(store: Store, level: str, reading: Reading | None) -> bool:

@@ -68,6 +68,10 @@ _AT_ONCE: Final = 1000
 """Values that are erased between two beats at most."""
 
 
+_UNSETTLED: Final = ("zardine_pending", "zardine_log")
+"""Attributes of a level with a change that is agreed on and not carried out yet."""
+
+
 class OvertakenError(StoreError):
     """Somebody else has changed a level since it was opened to be changed: nothing was stored."""
 
@@ -87,6 +91,8 @@ class Claim:
         self._began = 0.0
         """When the last beat that was stored began."""
         self._is_lost = False
+        self.is_quiet = False
+        """Whether nobody who came before was carrying out a change when the store was claimed."""
         self._group = GroupMetadata()
         """What the document says beside the claim."""
         self._version: Version | None = None
@@ -202,6 +208,7 @@ class Claim:
     def _try(self, group: GroupMetadata, version: Version) -> bool:
         self._group, self._version, self._beat, self._is_lost = group, version, 0, False
         self._token = secrets.token_hex(8)
+        self.is_quiet = not any(name in group.attributes for name in _UNSETTLED)
         try:
             self._write(group, only_if_same=True)
         except (ConditionFailedError, LostClaimError):

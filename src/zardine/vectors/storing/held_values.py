@@ -125,8 +125,12 @@ class HeldValues(WrapperStore):
 
     @property
     def holds_documents(self) -> bool:
-        """Whether the store is claimed, far away: then documents and names are held, too."""
-        return self._claim is not None and self._claim.is_held and self.asks_ahead
+        """Whether the store is claimed, far away: then documents and names are held, too.
+
+        Not where somebody who came before the claim was just ending a change: documents may be of before that, or not.
+        """
+        claim = self._claim
+        return claim is not None and claim.is_held and claim.is_quiet and self.asks_ahead
 
     def has_asked(self, key: str) -> bool:
         """Whether the document of this key was asked for, and nobody has read it yet."""
@@ -148,7 +152,7 @@ class HeldValues(WrapperStore):
 
     def _is_known_absent(self, name: str) -> bool:
         """Whether the names of a folder that is held tell that there is nothing of this key, or prefix."""
-        if self._names and self.holds_documents:
+        if self._names and self.holds_documents and name.strip("/"):
             for folder, inner in _folders_of(name):
                 found = self._names.get(folder)
                 if found is not None:
@@ -270,6 +274,9 @@ class HeldValues(WrapperStore):
         """Forget values after they are changed, or somebody else was found to have changed them."""
         try:
             yield
+        except BaseException:
+            goes = True  # what was put may be there all the same: the answer got lost
+            raise
         finally:
             for key in keys:
                 if goes:

@@ -399,7 +399,10 @@ def _erase(store: Store, places: Sequence[str]) -> None:
         for where in places:
             erase_node(store, where, is_owned=True)
         return
-    outer = [f"{each}/" for each in places if not any(each.startswith(f"{other}/") for other in places)]
+    outer: list[str] = []
+    for prefix in sorted(f"{each}/" for each in places):  # what is below one of them follows it
+        if not outer or not prefix.startswith(outer[-1]):
+            outer.append(prefix)
     if not outer:
         return
     lists = side_by_side(store, [partial(_keys_below, store, prefix) for prefix in outer])
