@@ -38,6 +38,21 @@ def test_bytes_missing_in_front_of_an_edited_shard() -> None:
     assert report.left
 
 
+@pytest.mark.parametrize("missing", [8, 24, 40, 56])
+def test_parts_of_entries_missing_in_an_index(missing: int) -> None:
+    """A length and the offset behind it then stand where an entry was: with chunks of one length they name the second.
+
+    Without a chunk that is empty, which would be refused before.
+    """
+    specimen = list(specimens("transpose, crc32c, index at end"))[1]
+    data, start = specimen.data, len(specimen.data) - 196
+    places = range(start, len(data) - missing, 1 if SOAK else 6)
+    for place in {*places, start + 34}:
+        store = specimen.store(data[:place] + data[place + missing :])
+        zardine.repair(store, path="a", keep_damaged=False)
+        assert set(read_each(specimen, store)) <= {"right", "error"}, place
+
+
 def index_damages(entries: bytes, rng: np.random.Generator) -> Iterator[bytes]:
     """Entries of an index swapped, shifted, repeated, lost, emptied: as wholes, which is the worst."""
     count = len(entries) // 16

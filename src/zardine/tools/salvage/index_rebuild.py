@@ -6,7 +6,9 @@ belongs to the entries between. What follows from that, and is not in the index 
 the index then is the one that is stored: in a shard that was edited, old chunks may lie where new ones are expected.
 Without that, all that does not fill the data exactly (entries that moved, bytes that are missing, shards that were
 appended to) is refused, as is an index of which less than half fits, or with empty entries: if such a one moved, chunks
-would be taken for others.
+would be taken for others. Nor does an entry count then whose chunk touches neither that of an entry beside it nor an
+end of the data: where the index moved by a part of an entry, a length and the offset behind it may say where another
+chunk is.
 
 In a shard that writes were appended to (:func:`merged_index`) lies the index before it, too. Entries that say the same
 in both are sound. The others are what the damaged index still says, where a chunk is there, or fill what was appended
@@ -57,13 +59,14 @@ def rebuilt_index(shard: BytesLike, layout: ShardLayout, is_sound: IsSound, cut:
     claimed = _index_of(table)
     empty = (claimed.offsets == MISSING) & (claimed.lengths == MISSING)
     low, high = layout.data_bounds(len(shard))
-    rows = _in_order(claimed, low, high, is_sound)
-    found = empty_index(layout.count)
-    found.offsets[rows], found.lengths[rows] = claimed.offsets[rows], claimed.lengths[rows]
-    gaps = list(_gaps(claimed, rows, empty, low, high))
-    for tried in _filled(found, gaps, cut, max(1, _MOST_BYTES // size)):
-        if _has_stored_checksum(tried, shard, layout):
-            return tried
+    fitting = _in_order(claimed, low, high, is_sound)
+    for rows in (fitting, _touching(claimed, fitting, low, high)):
+        found = empty_index(layout.count)
+        found.offsets[rows], found.lengths[rows] = claimed.offsets[rows], claimed.lengths[rows]
+        gaps = list(_gaps(claimed, rows, empty, low, high))
+        for tried in _filled(found, gaps, cut, max(1, _MOST_BYTES // size)):
+            if _has_stored_checksum(tried, shard, layout):
+                return tried
     if empty.any() or 2 * len(rows) < layout.count or any(bool(between) != (b > a) for between, a, b in gaps):
         return None
     deduced = [row for between, _, _ in gaps for row in between]
@@ -135,6 +138,20 @@ def _in_order(claimed: ShardIndex, low: int, high: int, is_sound: IsSound) -> In
     before = np.concatenate(([low], np.maximum.accumulate(ends)[:-1]))
     after = np.concatenate((np.minimum.accumulate(starts[::-1])[::-1][1:], [high]))
     return rows[(before <= starts) & (ends <= after)]
+
+
+def _touching(claimed: ShardIndex, rows: Ints, low: int, high: int) -> Ints:
+    """Return the rows whose chunk touches that of the row before or behind, or, of the first and last, an end."""
+    starts, ends = claimed.offsets, claimed.offsets + claimed.lengths
+    own = set(rows.tolist())
+    last = len(claimed) - 1
+
+    def touches(row: int) -> bool:
+        before = starts[row] == low if row == 0 else row - 1 in own and ends[row - 1] == starts[row]
+        behind = ends[row] == high if row == last else row + 1 in own and starts[row + 1] == ends[row]
+        return bool(before or behind)
+
+    return np.array([row for row in rows.tolist() if touches(row)], np.int64)
 
 
 def merged_index(
