@@ -315,6 +315,16 @@ def test_what_a_user_changes_reaches_no_other_array() -> None:
     assert dict(second.attributes) == {"name": "a1"}
 
 
+def test_fill_values_of_structs_are_each_users_own() -> None:
+    store = MemoryStore()
+    for n in range(5):
+        zardine.create_array(store, name=f"a{n}", shape=(n + 1,), dtype=[("x", "i4"), ("y", "f8")], chunks=(2,))
+    arrays = [zardine.open_array(store, path=f"a{n}") for n in range(5)]
+    arrays[3].fill_value["x"] = 7
+    assert [array.fill_value["x"] for array in arrays] == [0] * 5
+    assert zardine.open_array(store, path="a4")[0]["x"] == 0
+
+
 def test_values_of_a_user_that_are_no_json_are_told_apart() -> None:
     def of(level: object) -> ArrayMetadata:
         return ArrayMetadata.from_dict({**V3, "codecs": [{"name": "x", "configuration": {"level": level}}]})
