@@ -386,9 +386,9 @@ def test_programs_in_data_are_not_run_since_that_was_allowed_once(chain, tmp_pat
             opened[...]
     assert mark.exists()
     mark.rmdir()
-    for array in (opened, zardine.open_array(stores[1])):
+    for known in (opened, zardine.open_array(stores[1])):
         with pytest.raises(ZardineError, match="can run any program"):
-            array[...]
+            known[...]
     assert not mark.exists()
 
 

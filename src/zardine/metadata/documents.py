@@ -108,7 +108,7 @@ class ArrayMetadata:
         if not self.fill_is_defined:
             return None
         value = self.fill[()]
-        return value.copy() if self.fill.dtype.kind == "V" else value  # a struct can be changed; what is parsed is shared
+        return value.copy() if self.fill.dtype.kind == "V" else value  # a struct can be changed, and others share it
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
