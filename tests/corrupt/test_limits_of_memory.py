@@ -374,6 +374,24 @@ def test_programs_in_data_are_run_only_when_that_is_allowed(chain, tmp_path, mon
     assert mark.exists()
 
 
+@pytest.mark.parametrize("chain", CHAINS)
+def test_programs_in_data_are_not_run_since_that_was_allowed_once(chain, tmp_path, monkeypatch):
+    hostile_codecs.register()
+    monkeypatch.setattr("numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
+    mark = tmp_path / "ran"
+    stores = [v2(pickle.dumps(Runs(str(mark))), **CHAINS[chain]) for _ in range(2)]
+    with zardine.config.set({"array.allow_unsafe_pickle_decode": True}):
+        opened = zardine.open_array(stores[0])
+        with pytest.raises(ZardineError):
+            opened[...]
+    assert mark.exists()
+    mark.rmdir()
+    for known in (opened, zardine.open_array(stores[1])):
+        with pytest.raises(ZardineError, match="can run any program"):
+            known[...]
+    assert not mark.exists()
+
+
 def test_codecs_of_numcodecs_that_run_programs_are_told_by_what_they_are():
     from zardine.metadata.numcodecs_objects import unsafe_codec
 

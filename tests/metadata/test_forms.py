@@ -181,6 +181,8 @@ UNUSUAL: dict[str, bytes] = {
     "open string": PLAIN.replace(b'"first"', b'"first'),
     "control character": PLAIN.replace(b'"first"', b'"fi\nrst"'),
     "NUL": PLAIN.replace(b'"first"', b'"fi\0rst"'),
+    "NUL for attributes": PLAIN.replace(b'{\n  "name": "first"\n }', b"\0"),
+    "NUL for attributes in front": text({"attributes": 0, **V3} | {"attributes": "A"}).replace(b'"A"', b"\0"),
     "half a character": PLAIN.replace(b'"first"', b'"\\ud800"'),
     "no UTF-8": PLAIN.replace(b'"first"', b'"\xff"'),
     "byte order mark": b"\xef\xbb\xbf" + PLAIN,
@@ -213,6 +215,7 @@ def test_what_is_known_changes_nothing_of_what_is_read(name: str) -> None:
     fresh = outcome(lambda: parse_v3(data))
     forget()
     make_known(parse_v3, V3)
+    make_known(parse_v3, {"attributes": {}, **V3})  # in front
     for length in range(4):  # a place that only seems to be that of the shape, or of attributes
         for part in (b"10", b"[1, 2]", b'"first"'):
             with_another = data.replace(
@@ -308,6 +311,16 @@ def test_what_a_user_changes_reaches_no_other_array() -> None:
     assert isinstance(first.attributes, dict)
     first.attributes["b"] = 1
     assert dict(second.attributes) == {"name": "a1"}
+
+
+def test_fill_values_of_structs_are_each_users_own() -> None:
+    store = MemoryStore()
+    for n in range(5):
+        zardine.create_array(store, name=f"a{n}", shape=(n + 1,), dtype=[("x", "i4"), ("y", "f8")], chunks=(2,))
+    arrays = [zardine.open_array(store, path=f"a{n}") for n in range(5)]
+    arrays[3].fill_value["x"] = 7
+    assert [array.fill_value["x"] for array in arrays] == [0] * 5
+    assert zardine.open_array(store, path="a4")[0]["x"] == 0
 
 
 def test_values_of_a_user_that_are_no_json_are_told_apart() -> None:

@@ -25,7 +25,7 @@ from zardine.codecs.registry import codec_class
 from zardine.errors import ChunkDecodeError, DataError, EncodeError, PickleCodecDisabledError
 from zardine.json_document import JSON, Problems
 from zardine.limits import CHUNK, TEXT, UNUSED, check_size
-from zardine.metadata.numcodecs_objects import MAY_UNPICKLE, UnsafeCodecError, build_codec, check_safe
+from zardine.metadata.numcodecs_objects import MAY_UNPICKLE, UnsafeCodecError, build_codec, check_safe, may_be_kept
 from zardine.settings import is_on
 
 _PICKLE: Final = "pickle"
@@ -135,7 +135,7 @@ class Step:
         return SizeLimit(2 * limit.nbytes + 4096, False, _joined(limit.settings, (TEXT, UNUSED)))
 
     def _ready(self) -> Any:
-        """The object; of a codec that was not allowed when the array was opened, made if it is allowed now."""
+        """The object; of a codec that can run programs, made if that is allowed now."""
         if self.codec is not None:
             return self.codec
         try:
@@ -198,6 +198,8 @@ def find_step(configuration: Mapping[str, JSON], place: str, problems: Problems)
     except Exception as error:  # code of other packages
         problems.add(place, f"numcodecs refuses it: {error}")
         return None
+    if not may_be_kept(codec, configuration):
+        return Step(configuration, None, None)
     bounded = _bounded(configuration, codec) if identifier in _BYTES else None
     return Step(configuration, codec, bounded)
 

@@ -105,7 +105,10 @@ class ArrayMetadata:
 
         What was never written reads as :attr:`fill` then too, the default of the data type.
         """
-        return self.fill[()] if self.fill_is_defined else None
+        if not self.fill_is_defined:
+            return None
+        value = self.fill[()]
+        return value.copy() if self.fill.dtype.kind == "V" else value  # a struct can be changed, and others share it
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:

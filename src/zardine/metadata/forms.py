@@ -161,7 +161,7 @@ def note_text(cut: CutText | None, document: bytes, node: ArrayMetadata) -> None
 
 def cut_text(document: bytes, zarr_format: int) -> CutText | None:
     """Cut a document where its shape, and attributes in Zarr v3, seem to be; ``None`` where that is not so simple."""
-    if len(document) > _LONGEST_DOCUMENT:
+    if len(document) > _LONGEST_DOCUMENT or _GAP.encode() in document:  # else a zero byte would pass for a value
         return None
     try:
         text = document.decode()

@@ -46,10 +46,18 @@ def build_codec(configuration: Mapping[str, JSON]) -> Any:
     check_safe(configuration)
     codec = numcodecs.get_codec(dict(configuration))
     if not is_on(MAY_UNPICKLE):
-        for part in _parts(codec):
-            if _class_runs_code(part.__class__):
-                raise _refusal(str(getattr(part, "codec_id", type(part).__name__)))
+        unsafe = _unsafe_part(codec)
+        if unsafe is not None:
+            raise _refusal(str(getattr(unsafe, "codec_id", type(unsafe).__name__)))
     return codec
+
+
+def may_be_kept(codec: Any, configuration: Mapping[str, JSON]) -> bool:
+    """Return whether what :func:`build_codec` gave would be given whatever the setting says.
+
+    Other codecs are made for each use: what is kept would be used when the setting says something else.
+    """
+    return not is_on(MAY_UNPICKLE) or (unsafe_codec(configuration) is None and _unsafe_part(codec) is None)
 
 
 def check_safe(configuration: Mapping[str, JSON]) -> None:
@@ -208,6 +216,10 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(each)
 
 
+def _unsafe_part(codec: Any) -> Any:
+    return next((part for part in _parts(codec) if _class_runs_code(part.__class__)), None)
+
+
 def _parts(codec: Any) -> Iterator[Any]:
     """Yield a codec object and those that it holds."""
     from numcodecs.abc import Codec
@@ -229,5 +241,5 @@ def _parts(codec: Any) -> Iterator[Any]:
 
 __all__ = [
     *("MAY_UNPICKLE", "RefusedCodec", "UnsafeCodecError"),
-    *("build_codec", "check_safe", "shown_codec", "unsafe_codec"),
+    *("build_codec", "check_safe", "may_be_kept", "shown_codec", "unsafe_codec"),
 ]
