@@ -110,6 +110,9 @@ def changes(folder: Path, times: int) -> Iterator[Found]:
     """Ten lines to a million, a thousand times; one object's values; levels of 100,000 lines."""
     path = str(folder / "million.zv")
     vectors.write_polylines(path, lines(LINES, 0), vertex_attributes={"w": np.zeros(5 * LINES, "f4")}, **LAYOUT)
+    requests, seconds = firsts(path)
+    yield {"ten lines added to a million, the first of a process, requests": (requests, "", None)}
+    yield {"ten lines added to a million, the first of a process, processors": (seconds, "s", None)}
     yield {"ten lines added to a million, requests": (requests_of(LocalStore(path)), "", 60)}
     seconds = [append(path, 100 + number) for number in range(APPENDS)]
     first, last = median(seconds[:100]), median(seconds[-100:])
@@ -124,6 +127,8 @@ def changes(folder: Path, times: int) -> Iterator[Found]:
     yield {"a vertex attribute of one line of a million": (median(some), "s", 0.05)}
     bucket, values = Unlocked(), {"w": np.zeros(5 * LEVELLED, "f4")}
     vectors.write_polylines(bucket, lines(LEVELLED, 0), vertex_attributes=values, **LAYOUT)
+    requests, _ = firsts({key: bytes(bucket.get(key) or b"") for key in bucket.list()})
+    yield {"ten lines added where locks keep nobody out, the first of a process, requests": (requests, "", 60)}
     yield {"ten lines added where locks keep nobody out, requests": (requests_of(bucket), "", 60)}
     path = str(folder / "levels.zv")
     values = {"length": np.arange(LEVELLED, dtype="f4")}
@@ -152,6 +157,28 @@ def requests_of(store: Any) -> float:
         append(counting, number + 1)
         requests.append(counting.counts.requests)
     return median(requests)
+
+
+def firsts(where: str | dict[str, bytes]) -> tuple[float, float]:
+    """Requests, and seconds of processors with what is imported for it, of the first ten lines of a process: medians.
+
+    ``where``: a path, or what a bucket holds. A local folder opens the file of a shard once, for its index and for its
+    cells; here these are two requests, since what is read of open files cannot be counted.
+    """
+    found = []
+    for number in range(REPEATS):
+        with ProcessPoolExecutor(1, get_context("spawn")) as executor:
+            found.append(executor.submit(_first, where, number + 1).result())
+    return median(each for each, _ in found), median(each for _, each in found)
+
+
+def _first(where: str | dict[str, bytes], seed: int) -> tuple[int, float]:
+    store: Any = LocalStore(where) if isinstance(where, str) else Unlocked()
+    for key, value in where.items() if isinstance(where, dict) else ():
+        store.set(key, value)
+    counting = CountingStore(store)
+    seconds = spent(lambda: append(counting, seed))
+    return counting.counts.requests, seconds
 
 
 def spent(action: Callable[[], object]) -> float:

@@ -1,3 +1,4 @@
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 import zardine
 from zardine.codecs import BloscCname, BloscCodec, BloscShuffle
 from zardine.codecs.base import SizeLimit
-from zardine.codecs.blosc import snappy as blosc_snappy
+from zardine.codecs.blosc import in_kernel
 from zardine.errors import ChunkDecodeError, EncodeError
 
 DATA = np.arange(1000, dtype="<u4").tobytes()
@@ -33,6 +34,37 @@ def test_every_combination(cname, shuffle, typesize):
     encoded = codec.encode(DATA)
     assert encoded[3] == (typesize if typesize <= 255 else 1)
     assert bytes(codec.decode(encoded, EXACT)) == DATA
+
+
+@pytest.mark.parametrize("cname", ["lz4", "lz4hc", "blosclz", "zlib", "zstd"])
+@pytest.mark.parametrize("size", [0, 1, 15, 100, 5000, 300_000])
+def test_with_and_without_the_kernel(cname, size, monkeypatch):
+    if zardine.__kernel__ is None:
+        pytest.skip("needs the kernel")
+    data, codecs = (np.arange(size) // 7 % 251).astype("u1").tobytes(), []
+    for shuffle, typesize in itertools.product(BloscShuffle, [1, 3, 8]):
+        codecs.append(BloscCodec(cname=cname, shuffle=shuffle, typesize=typesize))
+    with_kernel = [bytes(codec.encode(data)) for codec in codecs]
+    limit = SizeLimit(size, True)
+    with monkeypatch.context() as patch:
+        patch.setattr(in_kernel, "KERNEL", None)
+        without = [bytes(codec.encode(data)) for codec in codecs]
+        assert {bytes(codec.decode(each, limit)) for codec, each in zip(codecs, with_kernel, strict=True)} == {data}
+    assert {bytes(codec.decode(each, limit)) for codec, each in zip(codecs, without, strict=True)} == {data}
+    pairs = zip(with_kernel, without, strict=True)  # of zlib there are several libraries, and of zstd versions
+    assert all(abs(len(a) - len(b)) <= len(b) // 4 for a, b in pairs)
+
+
+@pytest.mark.skipif(zardine.__kernel__ is None, reason="needs the kernel")
+def test_numcodecs_is_not_imported_where_the_kernel_is_there():
+    code = (
+        "import sys; from zardine.codecs import BloscCodec; from zardine.codecs.base import SizeLimit; "
+        "codec = BloscCodec(); print(bytes(codec.decode(codec.encode(b'abc' * 9), SizeLimit(27, True))) == b'abc' * 9, "
+        "'numcodecs' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == (
+        "True False\n"
+    )
 
 
 def test_typesize_and_shuffle_are_chosen_for_the_data_type(h):
@@ -86,7 +118,7 @@ def test_snappy_comes_from_the_kernel(monkeypatch):
         assert codec.decode(encoded, SizeLimit(len(DATA * 50), True)) == DATA * 50
         with pytest.raises(ChunkDecodeError, match="not valid blosc data"):
             codec.decode(encoded[:16] + b"\xff" * 4 + encoded[20:], SizeLimit(len(DATA * 50), True))
-    monkeypatch.setattr(blosc_snappy, "KERNEL", None)
+    monkeypatch.setattr(in_kernel, "KERNEL", None)
     with pytest.raises(EncodeError, match="snappy inside blosc needs the native kernel"):
         codec.encode(DATA)
 

@@ -180,7 +180,7 @@ def test_every_file_of_expected_elements_is_used() -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if "optional" in case], ids=lambda case: case["path"])
 def test_what_needs_the_kernel_says_so_without(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     array = open_case(case)
-    monkeypatch.setattr("zardine.codecs.blosc.snappy.KERNEL", None)
+    monkeypatch.setattr("zardine.codecs.blosc.in_kernel.KERNEL", None)
     python_path = array.with_config({"cache": 1})
     try:
         values = python_path[...]

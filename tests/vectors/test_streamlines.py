@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,33 @@ def test_a_file_with_a_line_without_vertices(tmp_path: Path) -> None:
     source.write_bytes(content)
     assert "1 lines without vertices" in recorded(import_vectors, source, str(tmp_path / "a.zv"), chunk_shape=20)
     assert len(vectors.read_polylines(str(tmp_path / "a.zv"))) == 3
+
+
+@pytest.mark.parametrize("window", [4, 7, 64, 200, 2**18])
+def test_where_lines_of_trk_files_begin_is_read_a_little_at_a_time(
+    tmp_path: Path, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = [3, 40, 1, 1, 2, 90, 5, 1]
+    source = trk(tmp_path / "in.trk", [np.zeros((length, 3), "f4") for length in lengths])
+    monkeypatch.setattr(streamlines, "_WINDOW", window)
+    parts = streamlines.TrkParts(source, {}, 10)
+    rows = np.cumsum([0, *lengths]).tolist()
+    begins = [1000 + 4 * line + 12 * vertices for line, vertices in enumerate(rows)]
+    cuts = [0, 1, 2, 5, 6, 8]
+    assert parts.outline == [[begins[line], line, rows[line]] for line in cuts]
+
+
+def test_a_file_that_becomes_shorter_while_it_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = trk(tmp_path / "in.trk")
+    size = source.stat().st_size
+    with source.open("r+b") as file:
+        file.truncate(1030)
+    told = list(source.stat())
+    told[6] = size
+    monkeypatch.setattr(streamlines.os, "fstat", lambda number: os.stat_result(told))
+    monkeypatch.setattr(streamlines, "_WINDOW", 16)
+    with pytest.raises(DataError, match=r"in\.trk is cut short: .* of 3 streamlines, and 1 are there"):
+        streamlines.TrkParts(source, {}, 10)
 
 
 @BOTH

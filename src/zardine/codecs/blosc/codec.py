@@ -13,9 +13,7 @@ from typing import Any, ClassVar, Self
 from zardine.buffers import BytesLike
 from zardine.codecs.base import BytesBytesCodec, ChunkSpec, SizeLimit
 from zardine.codecs.blosc.header import MAX_INPUT, OVERHEAD, blosc_fault, blosc_nbytes
-from zardine.codecs.blosc.snappy import compress as compress_snappy
-from zardine.codecs.blosc.snappy import decompress as decompress_snappy
-from zardine.codecs.blosc.snappy import is_snappy
+from zardine.codecs.blosc.in_kernel import MISSING, compress, decompress, is_snappy
 from zardine.codecs.configured import Check, Configured, choice, integer
 from zardine.codecs.options import BloscCname, BloscShuffle
 from zardine.errors import ChunkDecodeError, EncodeError
@@ -97,8 +95,11 @@ class BloscCodec(Configured, BytesBytesCodec):
         shuffle = _SHUFFLE_NUMBERS[self.shuffle or "bitshuffle"]
         typesize = self.typesize or 1
         typesize = typesize if typesize <= 255 else 1  # c-blosc's own rule for elements over 255 bytes
+        made = compress(data, self.cname, self.clevel, shuffle, typesize, self.blocksize) if len(data) else None
+        if made is not None:
+            return made
         if self.cname == "snappy":
-            return compress_snappy(data, self.clevel, shuffle, typesize, self.blocksize)
+            raise EncodeError(MISSING, codec=self.name)
         try:
             encoded: bytes = _library().compress(
                 data, self.cname.encode(), self.clevel, shuffle, self.blocksize, typesize
@@ -122,8 +123,11 @@ def decompress_blosc(data: BytesLike, limit: SizeLimit, *, codec: str) -> BytesL
     limit.enforce(blosc_nbytes(data), codec)
     if blosc_nbytes(data) == 0:  # the library takes this for an error
         return b""
+    by_kernel = decompress(data, blosc_nbytes(data))
+    if by_kernel is not None:
+        return by_kernel
     if is_snappy(data):
-        return decompress_snappy(data, blosc_nbytes(data))
+        raise ChunkDecodeError(MISSING, codec=codec)
     try:
         decoded: bytes = _library().decompress(data)
     except (RuntimeError, ValueError) as error:

@@ -50,6 +50,17 @@ def make_files(base: BaseDirectory, values: Iterable[tuple[str, BytesLike]]) -> 
             _make(places, [value for _, value in batch[start : start + len(places)]])
 
 
+def make_file(base: BaseDirectory, key: str, parts: Iterable[BytesLike]) -> None:
+    """Store a value that comes in parts, as :func:`make_files` does. Raises ``OSError``: then some of it is there."""
+    for _, ((directory, name),) in _opened(base, [key], create=True):
+        file = os.open(name, _NEW, 0o666, dir_fd=directory)
+        try:
+            for part in parts:
+                _write(file, part)
+        finally:
+            os.close(file)
+
+
 def make_cell_files(
     directory: int, arrays: Sequence[tuple[object, ...]], threads: int, crew: Crew
 ) -> list[tuple[str, int]]:
@@ -100,11 +111,15 @@ def _make(places: Sequence[Place], values: Sequence[BytesLike]) -> None:
     for (directory, name), value in zip(places, values, strict=True):
         file = os.open(name, _NEW, 0o666, dir_fd=directory)
         try:
-            rest = memoryview(value)
-            while len(rest):
-                rest = rest[os.write(file, rest) :]
+            _write(file, value)
         finally:
             os.close(file)
+
+
+def _write(file: int, value: BytesLike) -> None:
+    rest = memoryview(value)
+    while len(rest):
+        rest = rest[os.write(file, rest) :]
 
 
 def _opened(base: BaseDirectory, keys: Sequence[str], *, create: bool = False) -> Iterator[tuple[int, list[Place]]]:
@@ -131,4 +146,4 @@ def _opened(base: BaseDirectory, keys: Sequence[str], *, create: bool = False) -
             at += len(places)
 
 
-__all__ = ["make_cell_files", "make_files", "read_files", "remove_files"]
+__all__ = ["make_cell_files", "make_file", "make_files", "read_files", "remove_files"]

@@ -423,7 +423,8 @@ def _put_objects(patch: Patch, ids: KnownIds, objects: Objects, of_fresh: Column
     level, content = patch.level, patch.content
     about = object_index(level)
     row = ids.rows_of(objects.ids)
-    fresh = np.flatnonzero(row < 0)
+    is_fresh = row < 0
+    fresh = np.flatnonzero(is_fresh)
     again = ids.places_of(objects.ids[fresh]) if ids.removed else np.full(len(fresh), -1)
     added = fresh[again < 0]
     row[fresh] = again
@@ -433,7 +434,7 @@ def _put_objects(patch: Patch, ids: KnownIds, objects: Objects, of_fresh: Column
     local = objects.fragments - content.fragments.before[cell] if len(cell) else objects.fragments
     started = np.diff(objects.starts) > 0
     present = int(started[fresh].sum())
-    going_on = np.setdiff1d(np.arange(len(row)), fresh)
+    going_on = np.flatnonzero(~is_fresh)
     if len(going_on):
         old = manifests_of(level, objects.ids[going_on], row[going_on])
         if old is None:

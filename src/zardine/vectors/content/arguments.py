@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -111,13 +112,18 @@ def as_corners(box: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return box.reshape(2, -1) if box.ndim == 1 and len(box) in (2, 4, 6, 8) else box
 
 
+def is_masked(values: Any) -> bool:
+    """Whether some of a user's values are masked; ``numpy.ma``, which takes a while, is imported by who has such."""
+    return "numpy.ma" in sys.modules and bool(np.ma.is_masked(values))
+
+
 def plain_array(values: Any, what: str) -> npt.NDArray[Any]:
     """A user's values as an array.
 
     Raises :class:`~zardine.errors.DataError` for rows of different lengths, and for values that are masked: the mask
     would be lost.
     """
-    if np.ma.is_masked(values):
+    if is_masked(values):
         raise DataError(f"{what}: some values are masked; leave them out, or fill them")
     try:
         return np.asarray(values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import struct
@@ -51,6 +50,8 @@ _HEADER: Final = 1000
 """Bytes of the header of a TRK file."""
 _COUNT_AT: Final = 988
 """Where in it the number of lines is."""
+_WINDOW: Final = 2**18
+"""Bytes that are read at a time where only the lengths of lines are looked at; they may be far apart."""
 _TCK_HEADER: Final = 2**20
 """Bytes at most of the header of a TCK file."""
 _TCK: Final = "mrtrix tracks"
@@ -291,17 +292,22 @@ class TrkParts(_Lines):
         told = length.unpack_from(self._head, _COUNT_AT)[0]
         size = os.fstat(file.fileno()).st_size
         at, lines, vertices, cuts = _HEADER, 0, 0, [[_HEADER, 0, 0]]
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            while at + 4 <= size and (lines < told or not told):
-                count = length.unpack_from(data, at)[0]
-                end = at + self._of_line + count * self._of_point
-                if count < 0:
-                    raise DataError(f"{self._source} cannot be read: line {lines} has {count} vertices")
-                if end > size:
-                    break
-                if vertices > cuts[-1][2] and vertices - cuts[-1][2] + count > at_once:
-                    cuts.append([at, lines, vertices])
-                at, lines, vertices = end, lines + 1, vertices + count
+        window, first, behind = bytearray(_WINDOW), 0, 0  # which holds the bytes from first to behind
+        while at + 4 <= size and (lines < told or not told):
+            if at + 4 > behind:
+                file.seek(at)
+                first, behind = at, at + file.readinto(window)  # type: ignore[attr-defined]  # of files in bytes
+                if at + 4 > behind:
+                    break  # it has become shorter
+            count = length.unpack_from(window, at - first)[0]
+            end = at + self._of_line + count * self._of_point
+            if count < 0:
+                raise DataError(f"{self._source} cannot be read: line {lines} has {count} vertices")
+            if end > size:
+                break
+            if vertices > cuts[-1][2] and vertices - cuts[-1][2] + count > at_once:
+                cuts.append([at, lines, vertices])
+            at, lines, vertices = end, lines + 1, vertices + count
         if (told and lines < told) or (not told and at != size):
             raise DataError(
                 f"{self._source} is cut short: its header tells of {told or 'more'} streamlines, and {lines} are "

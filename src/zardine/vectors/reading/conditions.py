@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import SelectionError
+from zardine.vectors.content.arguments import is_masked
 
 _ONE = (str, bytes, bytearray, memoryview)
 """What can be gone through, and is one value nevertheless."""
@@ -47,7 +48,7 @@ def _compared(values: npt.NDArray[Any], condition: Any, name: str) -> npt.NDArra
         return _in_range(values, condition)
     if isinstance(condition, Mapping):
         raise SelectionError(f"where[{name!r}] is a {type(condition).__name__}, which is neither a value nor a list")
-    if np.ma.is_masked(condition):
+    if is_masked(condition):
         raise SelectionError(f"where[{name!r}]: some values are masked; leave them out")
     wanted = _scalar(condition)
     if not _has_parts(wanted):

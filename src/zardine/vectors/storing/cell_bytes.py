@@ -33,15 +33,16 @@ from zardine.indexing.selection import AxisSlice, GridSelection
 from zardine.kernel import KERNEL
 from zardine.nodes.array import Array
 from zardine.settings import thread_count
-from zardine.sharding.index import ShardIndex
-from zardine.sharding.layout import ShardLayout
+from zardine.sharding.index import ShardIndex, empty_index
+from zardine.sharding.layout import MergedShard, ShardLayout
 from zardine.stores.base import Store
 from zardine.stores.local.base_directory import BaseDirectory
-from zardine.stores.local.many_files import make_files, read_files
+from zardine.stores.local.many_files import make_file, make_files, read_files
 from zardine.stores.local.store import LocalStore
 from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import starts_of, unique_rows
 from zardine.vectors.storing.cell_files import form_of_cells, make_cells, new_cells
+from zardine.vectors.storing.spools import SpooledBlobs
 
 _FRAME = struct.Struct("<II")
 
@@ -49,6 +50,9 @@ _A_FEW = 4096
 """Objects that are given at a time: small ones take more memory than they hold."""
 _PACKED_AT_ONCE = 32 * 2**20
 """Bytes of cells, about, whose objects are made together, and may be in memory."""
+
+_COPIED_AT_ONCE = 4 * 2**20
+"""Bytes that are copied at a time from a temporary file to a shard."""
 
 _SEVERAL = 8
 """Files that are read together sooner than one by one."""
@@ -174,16 +178,20 @@ def by_shard(cells: Ints, shard: ShardLayout) -> tuple[Ints, Ints, Ints, Ints]:
     return shards, order, np.searchsorted(number[order], np.arange(len(shards) + 1)), rows[order]
 
 
-def write_pieces(array: Array, rows: Pieces) -> None:
-    """Store the rows of a table of byte strings that no document names yet, whose fill value is the empty one."""
+def write_pieces(array: Array, rows: Pieces | SpooledBlobs) -> None:
+    """Store the rows of a table of byte strings that no document names yet, whose fill value is the empty one.
+
+    Of those that are in a file a chunk at a time is in memory.
+    """
     assert KERNEL is not None
     step = array.chunks[0]
     compressors = array._handle.layout.chain(array.chunks).compressors
     for number, start in enumerate(range(0, len(rows), step)):
         stop = min(len(rows), start + step)
-        some = rows.take(np.arange(start, stop))
+        some = rows.pieces(start, stop) if isinstance(rows, SpooledBlobs) else rows.take(np.arange(start, stop))
         if some.filled.any():
-            joined = rows.framed_part(start, stop) or KERNEL.join_pieces(some.parts)
+            framed = rows.framed_part(start, stop) if isinstance(rows, Pieces) else None
+            joined = framed or KERNEL.join_pieces(some.parts)
             data: BytesLike = b"".join([step.to_bytes(4, "little"), joined, bytes(4 * (step - len(some)))])
             for codec in compressors:
                 data = codec.encode(data)
@@ -199,8 +207,27 @@ def write_integers(array: Array, rows: Ints) -> None:
 
 
 def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> None:
-    """Store encoded cells ``(C, K)`` of an array that no document names yet and that has none: each object once."""
-    _write(array, *_objects_of(array, cells, encoded))
+    """Store encoded cells ``(C, K)`` of an array that no document names yet and that has none: each object once.
+
+    Of cells that are in a file, a shard in a local folder is never in memory whole.
+    """
+    store = array._handle.store
+    if isinstance(encoded, SpooledBlobs) and array.shards is not None and len(encoded) and can_write_files(store):
+        write_files(store, _small_ones(array, cells, encoded))
+    else:
+        _write(array, *_objects_of(array, cells, encoded))
+
+
+def _small_ones(array: Array, cells: Ints, encoded: SpooledBlobs) -> Iterator[tuple[str, BytesLike]]:
+    """Yield the keys and values of small shards in a local folder; the others are stored meanwhile, part by part."""
+    store = array._handle.store
+    assert isinstance(store, LocalStore)
+    for where, shard in _spooled_shards(array, cells, encoded):
+        key = array._handle.key(where)
+        if shard.size > _PACKED_AT_ONCE:
+            make_file(BaseDirectory(str(store.root)), key, shard.parts())
+        else:
+            yield key, shard.joined()
 
 
 def _objects_of(
@@ -210,7 +237,56 @@ def _objects_of(
     if array.shards is None:
         return zip(map(tuple, cells.tolist()), encoded, strict=True), len(encoded)
     shards, number = unique_rows(cells // np.asarray(array.shards))
+    if isinstance(encoded, SpooledBlobs) and len(encoded):
+        return ((where, shard.joined()) for where, shard in _spooled_shards(array, cells, encoded)), len(shards)
     return _assembled(array, cells, encoded, shards, number), len(shards)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SpooledShard:
+    """A shard whose cells are in a file, to be copied from there."""
+
+    made: MergedShard
+    """Of spans of that file."""
+    cells: SpooledBlobs
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return self.made.index.used() + len(self.made.encoded_index)
+
+    def parts(self) -> Iterator[BytesLike]:
+        """Yield its bytes, a limited number at a time."""
+        for piece in self.made.pieces:
+            if isinstance(piece, tuple):
+                end = sum(piece)
+                for at in range(piece[0], end, _COPIED_AT_ONCE):
+                    yield self.cells.take_bytes(at, min(_COPIED_AT_ONCE, end - at))
+            else:
+                yield piece
+
+    def joined(self) -> bytearray:
+        """All its bytes, which are in memory once."""
+        whole, at = bytearray(self.size), 0
+        for part in self.parts():
+            whole[at : at + len(part)] = part
+            at += len(part)
+        return whole
+
+
+def _spooled_shards(
+    array: Array, cells: Ints, encoded: SpooledBlobs
+) -> Iterator[tuple[tuple[int, ...], _SpooledShard]]:
+    """Yield how shards are made of cells that are in a file, with their grid coordinates."""
+    layout = array._handle.layout.uniform_shard
+    assert layout is not None  # as of all arrays of cells
+    shards, order, bounds, rows = by_shard(cells, layout)
+    places, lengths = encoded.extents
+    for which, where in enumerate(map(tuple, shards.tolist())):
+        own = slice(int(bounds[which]), int(bounds[which + 1]))
+        spans = empty_index(layout.count)
+        spans.offsets[rows[own]], spans.lengths[rows[own]] = places[order[own]], lengths[order[own]]
+        yield where, _SpooledShard(layout.merged(spans, {}), encoded)
 
 
 def _write(array: Array, objects: Iterable[tuple[tuple[int, ...], BytesLike]], count: int) -> None:

@@ -43,6 +43,7 @@ from zardine.vectors.storing.cell_bytes import (
 )
 from zardine.vectors.storing.cell_files import CellFiles, NewCells, new_cells, put_documents
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.spools import SpooledBlobs
 
 USUAL, OTHER = "/", "."
 """Separators in the keys of objects. The other one serves to write an array anew beside the one that is stored."""
@@ -252,7 +253,7 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
             write_encoded(array, places, node.cells)
         else:
             write_cells(array, places, Pieces.of(node.cells))
-    elif isinstance(node.rows, Pieces) and KERNEL is not None and array.fill_value == b"":
+    elif isinstance(node.rows, (Pieces, SpooledBlobs)) and KERNEL is not None and array.fill_value == b"":
         write_pieces(array, node.rows)
     elif node.rows is not None:
         step = _CHUNKS_AT_ONCE * array.chunks[0]

@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike, Ints
 from zardine.errors import StoreError
-from zardine.vectors.format.ragged import rows_at
+from zardine.vectors.format.pieces import Pieces
+from zardine.vectors.format.ragged import rows_at, starts_of
 
 
 class Spool:
@@ -74,6 +75,31 @@ class SpooledBlobs(Sequence[bytes]):
     def nbytes(self) -> int:
         """Bytes of all of them."""
         return sum(self._lengths)
+
+    @property
+    def extents(self) -> tuple[Ints, Ints]:
+        """Where each is in the file, and how many bytes it has."""
+        return np.array(self._places, np.int64), np.array(self._lengths, np.int64)
+
+    def take_bytes(self, at: int, length: int) -> bytes:
+        """Return what is at a place of the file."""
+        return self._spool.take(at, length)
+
+    def pieces(self, start: int, stop: int) -> Pieces:
+        """Return some of them, all in memory."""
+        lengths = np.array(self._lengths[start:stop], np.int64)
+        data = b"".join(self._runs(start, stop))
+        return Pieces(data, starts_of(lengths)[:-1], lengths)
+
+    def _runs(self, start: int, stop: int) -> Iterator[bytes]:
+        """Yield what lies together of some of them."""
+        at = end = 0
+        for place, length in zip(self._places[start:stop], self._lengths[start:stop], strict=True):
+            if place != end:
+                yield self._spool.take(at, end - at)
+                at = place
+            end = place + length
+        yield self._spool.take(at, end - at)
 
     def extend(self, blobs: Sequence[BytesLike]) -> None:
         """Put more behind those that are there."""

@@ -1,4 +1,4 @@
-"""Snappy inside blosc: numcodecs' c-blosc is built without it, the native kernel's has it."""
+"""Blosc by the native kernel: without numcodecs, which takes long to import, and with snappy, which that lacks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def is_snappy(data: BytesLike) -> bool:
     return data[2] >> 5 == _COMPRESSOR_CODE
 
 
-def compress(data: BytesLike, clevel: int, shuffle: int, typesize: int, blocksize: int) -> BytesLike:
-    """A blosc buffer of ``data``. Raises :class:`~zardine.errors.EncodeError`."""
+def compress(data: BytesLike, cname: str, clevel: int, shuffle: int, typesize: int, blocksize: int) -> BytesLike | None:
+    """A blosc buffer of ``data``; ``None`` without the kernel. Raises :class:`~zardine.errors.EncodeError`."""
     if KERNEL is None:
-        raise EncodeError(MISSING, codec="blosc")
-    pipeline = _pipeline(("blosc", "snappy", clevel, shuffle, typesize, blocksize))
+        return None
+    pipeline = _pipeline(("blosc", cname, clevel, shuffle, typesize, blocksize))
     values = np.frombuffer(data, "V1")
     encoded, _, _, failed = pipeline.encode(
         values, np.zeros((1, 1), np.int64), [_whole(len(data))], write_empty=True, head=0, tail=0, threads=1
@@ -35,13 +35,16 @@ def compress(data: BytesLike, clevel: int, shuffle: int, typesize: int, blocksiz
     return result
 
 
-def decompress(data: BytesLike, nbytes: int) -> BytesLike:
-    """The ``nbytes`` bytes in a blosc buffer. Raises :class:`~zardine.errors.ChunkDecodeError`."""
+def decompress(data: BytesLike, nbytes: int) -> BytesLike | None:
+    """The ``nbytes`` bytes in a blosc buffer; ``None`` without the kernel.
+
+    Raises :class:`~zardine.errors.ChunkDecodeError`.
+    """
     if KERNEL is None:
-        raise ChunkDecodeError(MISSING, codec="blosc")
+        return None
     out = np.empty(nbytes, np.uint8)
     jobs = np.array([[0, 0, len(data), 0]], np.int64)
-    failed = _pipeline(("blosc", "snappy", 5, 0, 1, 0)).decode([data], jobs, [_whole(nbytes)], out.view("V1"), 1)
+    failed = _pipeline(("blosc", "zstd", 5, 0, 1, 0)).decode([data], jobs, [_whole(nbytes)], out.view("V1"), 1)
     if failed:
         raise ChunkDecodeError(f"not valid blosc data: {failed[0][1]}", codec="blosc")
     return out.data
