@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -51,6 +51,36 @@ def needing(what: Path | str) -> Iterator[None]:
             name=error.name,
             path=error.path,
         ) from error
+
+
+def column_names(
+    widths: Mapping[str, int | None],
+    taken: Collection[str],
+    target: Path | str,
+    *,
+    key: Callable[[str], str] = str,
+) -> dict[str, tuple[str, int | None]]:
+    """Return which attribute each column of a table is: one, or ``name_0``, ``name_1`` where there are several values.
+
+    ``widths`` are numbers of values for each row, ``None`` for attributes of one. A column whose name is one of
+    ``taken``, or that of another column, by ``key``, gets as many ``_`` behind it as it takes, with a warning. Names of
+    attributes of one value go before.
+    """
+    used = {key(name) for name in taken}
+    plain = {key(name) for name, width in widths.items() if width is None}
+    found: dict[str, tuple[str, int | None]] = {}
+    for name, width in widths.items():
+        others = used if width is None else used | plain
+        for channel in (None,) if width is None else range(width):
+            wanted = told = name if channel is None else f"{name}_{channel}"
+            while key(told) in others:
+                told += "_"
+            if told != wanted:
+                warn(target, f"the attribute {wanted!r} is called {told!r}: another column has that name")
+            used.add(key(told))
+            others = others | {key(told)}
+            found[told] = name, channel
+    return found
 
 
 def known_crs(given: Mapping[str, Any] | None, target: Path | str) -> Any:

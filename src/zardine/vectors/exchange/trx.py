@@ -266,7 +266,7 @@ def _write(path: StoreLike, place: Path, parts: LevelParts[Polylines], layout: M
             name: _sequence(sequences, each.mapped(), offsets, seen.lengths) for name, each in columns.items()
         }
         chosen = {OBJECT_ID: seen.ids, **of_lines}
-        trx.data_per_streamline = {name: _as_numbers(chosen[name]).reshape(len(ids), -1) for name in layout["of_lines"]}
+        trx.data_per_streamline = {name: _in_rows(_as_numbers(chosen[name])) for name in layout["of_lines"]}
         trx.groups = members
         if space is not None:
             trx.header["VOXEL_TO_RASMM"] = np.asarray(space["voxel_to_rasmm"], np.float32)
@@ -282,9 +282,14 @@ trx_out = FileWriter(_look, _write, ways=3)  # the file is a way, too
 
 def _sequence(sequences: Any, data: npt.NDArray[Any], offsets: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> Any:
     found = sequences.ArraySequence()
-    found._data = data if data.ndim == 2 else data.reshape(len(data), -1)
+    found._data = _in_rows(data)
     found._offsets, found._lengths = offsets, lengths.astype(np.uint32)
     return found
+
+
+def _in_rows(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values as rows of one and more, of none as well."""
+    return values if values.ndim == 2 else values[:, np.newaxis]
 
 
 def _groups_in(groups: Mapping[str, Ints], of_groups: Mapping[str, Any], chosen: Ints, source: Path) -> Any:
