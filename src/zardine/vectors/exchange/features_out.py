@@ -115,10 +115,14 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Any]) -> 
 
     points_here = _are_points(path)
     kept = ("vertex_attributes",) if points_here else ("object_attributes",)
-    kind = check_store(path, target, level, ("point_cloud", *LINES), kept)
+    kind = check_store(path, target, level, ("point_cloud", *LINES), kept, crs=True)
     if not points_here:
         warn_kind(kind, "polyline", target)
-    known_crs(VectorStore.open(path).root.block.get("crs"), target)
+    crs = known_crs(VectorStore.open(path).root.block.get("crs"), target)
+    if crs is None and target.suffix.lower() == ".geojson":
+        warn(
+            target, "it will be read as longitudes and latitudes of WGS 84: the format means these unless it says else"
+        )
     check_rank(parts.rank, target, (2, 3))
     seen, extent = SeenColumns(_Look, in_order=parts.in_order), _Extent()
     for part in parts:

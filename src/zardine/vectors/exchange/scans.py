@@ -20,6 +20,7 @@ from zardine.vectors.exchange.losses import (
     check_store,
     reading,
     storable,
+    warn_crs,
     warn_names,
 )
 from zardine.vectors.exchange.part_files import FileWriter
@@ -117,7 +118,7 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Points]) 
     with needing(target):
         import_module("laspy")
 
-    check_store(path, target, level, ("point_cloud",), ("vertex_attributes",))
+    check_store(path, target, level, ("point_cloud",), ("vertex_attributes",), crs=True)
     check_rank(parts.rank, target)
     seen, low, high = SeenColumns(_Look), np.full(3, np.inf), np.full(3, -np.inf)
     for part in parts:
@@ -260,7 +261,7 @@ def _crs_out(path: StoreLike, target: Path) -> Any:
             why = "that needs pyproj: pip install pyproj"
         except Exception as error:  # CRSError, and what else pyproj makes of stored text
             why = str(error)
-    warn(target, f"the store's reference system cannot be kept: {why}")
+    warn_crs(target, why)
     return None
 
 

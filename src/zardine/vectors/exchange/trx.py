@@ -27,6 +27,7 @@ from zardine.vectors.exchange.losses import (
     numbers,
     reading,
     storable,
+    warn_crs,
     warn_kind,
     warn_names,
 )
@@ -224,7 +225,7 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Polylines
     with needing(target):
         import_module("trx.trx_file_memmap")
     kept = ("vertex_attributes", "object_attributes", "group_attributes")
-    warn_kind(check_store(path, target, level, LINES, kept, groups=True), "streamline", target)
+    warn_kind(check_store(path, target, level, LINES, kept, groups=True, crs=True), "streamline", target)
     check_rank(parts.rank, target)
     seen = SeenLines(Plain, in_order=parts.in_order)
     for part in parts:
@@ -354,7 +355,7 @@ def _space_out(path: StoreLike, target: Path) -> dict[str, Any] | None:
         return None
     space = as_space(stored.get("trk")) if isinstance(stored, Mapping) else None
     if space is None:
-        warn(target, "the store's reference system cannot be kept: it has no usable 'trk' table")
+        warn_crs(target, "it has no usable 'trk' table")
     return space
 
 
