@@ -26,7 +26,7 @@ VALUES: dict[str, Any] = {
     "lines": Polylines.from_lines(list(BACKWARDS.reshape(4, 6, 3))),
     "graph": Graph(BACKWARDS, np.array([[0, 1], [1, 2]]), object_ids=np.zeros(24, np.int64)),
     "skeleton": Skeleton(BACKWARDS, np.arange(-1, 23), {}, np.zeros(24, np.int64)),
-    "mesh": Mesh(np.asarray(BALL.vertices) + [300, 200, 100], BALL.faces, object_ids=np.zeros(42, np.int64)),
+    "mesh": Mesh(np.add(BALL.vertices, (300, 200, 100)), BALL.faces, object_ids=np.zeros(42, np.int64)),
 }
 PLAIN = [
     *(("points", each) for each in ("ply", "las", "geojson", "gpkg", "shp", "parquet")),

@@ -135,7 +135,8 @@ def test_attributes_that_are_called_as_coordinates_or_ids() -> None:
     assert "Points.to_pandas: the attribute 'x' is called 'x_': another column has that name" in str(told[0].message)
     back = Points.from_pandas(table)
     assert back.positions.tolist() == CORNERS.tolist()
-    assert back.object_ids is not None and back.object_ids.tolist() == [3, 4]
+    assert back.object_ids is not None
+    assert back.object_ids.tolist() == [3, 4]
     assert back.attributes["x_"].tolist() == [100, 200]
     assert back.attributes["object_id_"].tolist() == [7, 7]
     with pytest.warns(ZarrUserWarning, match="'object_id' is called 'object_id_'"):
@@ -189,4 +190,5 @@ def test_ids_of_a_table_that_are_none() -> None:
             Points.from_pandas(frame)
     frame["object_id"] = [4.0]
     ids = Points.from_pandas(frame).object_ids
-    assert ids is not None and ids.tolist() == [4]
+    assert ids is not None
+    assert ids.tolist() == [4]

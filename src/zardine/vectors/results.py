@@ -336,7 +336,8 @@ class Polylines:
     def to_geopandas(self, crs: Any = None) -> Any:
         """Return a ``GeoDataFrame`` with a ``LineString`` and the attributes of each line; ``crs`` (default: own).
 
-        Names of attributes as in :meth:`Points.to_pandas`. Raises :class:`~zardine.errors.DataError` for lines of one vertex, which are none there.
+        Names of attributes as in :meth:`Points.to_pandas`. Raises :class:`~zardine.errors.DataError` for lines of one
+        vertex, which are none there.
         """
         geopandas = _package("geopandas", "Polylines.to_geopandas")
         shapely = _package("shapely.geometry", "Polylines.to_geopandas")

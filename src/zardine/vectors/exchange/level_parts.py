@@ -36,8 +36,9 @@ class LevelParts(Generic[PartT]):
     """A level of a store, about :data:`AT_ONCE` vertices at a time; lines, and what fits into one part, are read once.
 
     Coordinates come as x, y and z where the axes are called so in another order: formats that do not name axes mean
-    these. It is gone through ``ways`` times, and ``step`` is called with the share of all of them that is done. ``chosen``:
-    some chunks or objects, of which there are ``count`` vertices, about. ``in_order``: they are written in this order.
+    these. It is gone through ``ways`` times, and ``step`` is called with the share of all of them that is done.
+    ``chosen``: some chunks or objects, of which there are ``count`` vertices, about. ``in_order``: they are written in
+    this order.
     """
 
     def __init__(

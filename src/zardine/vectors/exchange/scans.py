@@ -48,7 +48,8 @@ class ScanParts:
     """A LAS or LAZ file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: each has ``at_once`` points.
 
     Every dimension but the coordinates becomes an attribute, without those that are all zero and that an export of ours
-    did not fill; the reference system becomes ``crs`` (``wkt``). Raises :class:`DataError` for a file that ends before the last point of its header.
+    did not fill; the reference system becomes ``crs`` (``wkt``). Raises :class:`DataError` for a file that ends before
+    the last point of its header.
     """
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
@@ -119,8 +120,8 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Points]) 
     """See which steps, format of points and dimensions a file needs.
 
     Coordinates are stored as 32-bit integers, in the least steps of a power of ten that hold the extent. The file is
-    LAS 1.2 with points of format 0, or 1, 2 or 3 for times and colours; LAS 1.4 with format 6, 7 or 8 where values of an attribute, or the reference
-    system, need it. Attributes without a field have up to three values for each point.
+    LAS 1.2 with points of format 0, or 1, 2 or 3 for times and colours; LAS 1.4 with format 6, 7 or 8 where values of
+    an attribute, or the reference system, need it. Attributes without a field have up to three values for each point.
     """
     with needing(target):
         import_module("laspy")
