@@ -72,10 +72,10 @@ def test_what_a_tractogram_does_not_hold_is_told() -> None:
         made = lines.to_tractogram()
     text = "\n".join(str(each.message) for each in told)
     assert "2 lines without vertices are left out" in text
-    assert "attributes of text cannot be kept: name" in text
-    assert "attributes of text cannot be kept: of" in text
+    assert "the attribute 'name' cannot be kept: it is text" in text
+    assert "the attribute 'of' cannot be kept: it is text" in text
     assert [len(each) for each in made.streamlines] == [2, 1]
-    assert made.data_per_streamline["w"].tolist() == [[1], [3]]
+    assert made.data_per_streamline["w"].tolist() == made.data_per_streamline["object_id"].tolist() == [[1], [3]]
     assert [each.ravel().tolist() for each in made.data_per_point["fa"]] == [[0, 1], [2]]
 
 
@@ -192,3 +192,27 @@ def test_ids_of_a_table_that_are_none() -> None:
     ids = Points.from_pandas(frame).object_ids
     assert ids is not None
     assert ids.tolist() == [4]
+
+
+def test_ids_of_lines_go_along() -> None:
+    lines = Polylines(CORNERS, np.array([0, 1, 2]), np.array([7, 2**40]))
+    back = Polylines.from_tractogram(lines.to_tractogram())
+    assert back.object_attributes["object_id"].tolist() == [7, 2**40]
+    numbered = Polylines(CORNERS, np.array([0, 1, 2]), np.array([0, 1]))
+    assert dict(numbered.to_tractogram().data_per_streamline) == {}
+
+
+def test_what_swc_files_and_meshes_of_trimesh_do_not_hold_is_told(tmp_path: Path) -> None:
+    parents, owners = np.array([-1, -1]), np.array([3, 4])
+    tree = Skeleton(CORNERS, parents, {"kind": np.array([1, 2])}, owners)
+    with pytest.warns(ZarrUserWarning) as told:
+        tree.to_swc(tmp_path / "a.swc")
+    text = "\n".join(str(each.message) for each in told)
+    assert "a.swc: attributes cannot be kept: 'kind'" in text
+    assert "a.swc: that vertices belong to 2 objects cannot be kept" in text
+    with pytest.raises(DataError, match="'radius' is a column of numbers"):
+        Skeleton(CORNERS, parents, {"radius": CORNERS}).to_swc(tmp_path / "b.swc")
+    assert not (tmp_path / "b.swc").exists()
+    mesh = Mesh(np.eye(3), np.array([[0, 1, 2]]), object_ids=np.array([5, 5, 5]))
+    with pytest.warns(ZarrUserWarning, match="to_trimesh: the id of the object, 5, cannot be kept"):
+        mesh.to_trimesh()

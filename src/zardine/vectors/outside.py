@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from zardine.errors import ZarrUserWarning
 
@@ -81,6 +83,45 @@ def column_names(
             others = others | {key(told)}
             found[told] = name, channel
     return found
+
+
+def numbers(columns: Mapping[str, Any], target: Path | str, *, channels: bool = True) -> dict[str, Any]:
+    """The columns of numbers; warns of text, and without ``channels`` of several values for each row."""
+    found = {}
+    for name, values in columns.items():
+        if values.dtype.kind not in "iufb":
+            warn(target, f"the attribute {name!r} cannot be kept: it is text, and the format holds numbers")
+        elif values.ndim > 1 and not channels:
+            warn(target, f"the attribute {name!r} cannot be kept: it has {values.shape[1]} values for each row")
+        else:
+            found[name] = values
+    return found
+
+
+def with_ids(columns: Mapping[str, Any], ids: Any, target: Path | str, *, in_order: bool = True) -> dict[str, Any]:
+    """The columns, and the ids of objects as another one, where they are more than numbers from 0 on in their order."""
+    if ids is None or (in_order and np.array_equal(ids, np.arange(len(ids)))):
+        return dict(columns)
+    if "object_id" in columns:
+        warn(target, "the ids of objects cannot be kept: there is an attribute 'object_id'")
+        return dict(columns)
+    return {**columns, "object_id": ids}
+
+
+def warn_objects(ids: Any, target: Path | str) -> None:
+    """Warn where there is more than one object, or one whose id is not 0, which is that of a single object."""
+    distinct = np.unique(ids) if ids is not None else np.zeros(0, np.int64)
+    if len(distinct) > 1:
+        warn(target, f"that vertices belong to {len(distinct)} objects cannot be kept")
+    elif len(distinct) == 1 and distinct[0] != 0:
+        warn(target, f"the id of the object, {distinct[0]}, cannot be kept")
+
+
+def warn_names(names: Iterable[str], target: Path | str, why: str) -> None:
+    """Warn of attributes that cannot be kept."""
+    told = ", ".join(map(repr, names))
+    if told:
+        warn(target, f"attributes cannot be kept: {told}: {why}")
 
 
 def known_crs(given: Mapping[str, Any] | None, target: Path | str) -> Any:

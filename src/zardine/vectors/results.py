@@ -29,8 +29,8 @@ from zardine.vectors.content.arguments import (
 from zardine.vectors.content.columns import columns_of
 from zardine.vectors.content.run_content import joined_columns, joined_lines
 from zardine.vectors.format.ragged import are_distinct, row_numbers, starts_of
-from zardine.vectors.outside import column_names, known_crs, needing, warn
-from zardine.vectors.swc import read_swc, write_swc
+from zardine.vectors.outside import column_names, known_crs, needing, numbers, warn, warn_objects, with_ids
+from zardine.vectors.swc import check_kept, read_swc, warn_left_out, write_swc
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -285,11 +285,13 @@ class Polylines:
         """Return a ``nibabel.streamlines.Tractogram`` of the lines, whose positions are RAS millimetres.
 
         ``affine`` ``(4, 4)`` maps the coordinates that the tractogram is to have (voxels, say) to these; left out, they
-        are the same. Attributes of numbers are kept; a :class:`~zardine.errors.ZarrUserWarning` names others, and tells
-        of lines without vertices, which are left out. Raises :class:`DataError` for other than three axes, and for an
+        are the same. Attributes of numbers are kept, and ids that are more than numbers from 0 on, as ``object_id`` of
+        streamlines; a :class:`~zardine.errors.ZarrUserWarning` names others, and tells of lines without vertices, which
+        are left out. Raises :class:`DataError` for other than three axes, and for an
         affine that has no inverse.
         """
-        nibabel = _package("nibabel.streamlines", "Polylines.to_tractogram")
+        what = "Polylines.to_tractogram"
+        nibabel = _package("nibabel.streamlines", what)
         _check_rank(self.positions, (3,), "a tractogram")
         matrix = np.eye(4) if affine is None else np.asarray(affine, np.float64)
         if matrix.shape != (4, 4):
@@ -304,24 +306,19 @@ class Polylines:
             positions = moved.astype(positions.dtype if positions.dtype.kind == "f" else np.float64)
         there = np.diff(self.starts) > 0
         if not there.all():
-            warn("Polylines.to_tractogram", f"{np.count_nonzero(~there)} lines without vertices are left out")
+            warn(what, f"{np.count_nonzero(~there)} lines without vertices are left out")
         cuts = self.starts[:-1][there][1:]
-        of_lines = {name: _in_rows(each)[there] for name, each in self._numbers(self.object_attributes).items()}
-        of_points = {name: _in_rows(each) for name, each in self._numbers(self.attributes).items() if there.any()}
+        given = with_ids(
+            {name: each[there] for name, each in self.object_attributes.items()}, self.object_ids[there], what
+        )
+        of_lines = {name: _in_rows(each) for name, each in numbers(given, what).items()}
+        of_points = {name: _in_rows(each) for name, each in numbers(self.attributes, what).items() if there.any()}
         return nibabel.Tractogram(
             np.split(positions, cuts) if there.any() else [],
             data_per_streamline=of_lines,
             data_per_point={name: np.split(each, cuts) for name, each in of_points.items()},
             affine_to_rasmm=matrix,
         )
-
-    @staticmethod
-    def _numbers(columns: Arrays) -> dict[str, Array]:
-        """The columns of numbers; warns of others."""
-        others = [name for name, each in columns.items() if each.dtype.kind not in "iufb"]
-        if others:
-            warn("Polylines.to_tractogram", f"attributes of text cannot be kept: {', '.join(others)}")
-        return {name: each for name, each in columns.items() if name not in others}
 
     def to_pandas(self, axes: Sequence[str] | None = None) -> Any:
         """Return a data frame with a row for each vertex: ``object_id`` of its line, coordinates, attributes.
@@ -457,10 +454,14 @@ class Skeleton:
     def to_swc(self, target: str | Path) -> None:
         """Write an SWC file; of attributes ``type`` and ``radius`` are kept (default: 0 and 1).
 
-        Raises :class:`~zardine.errors.DataError` for other than three axes.
+        Others, and ids of objects, are named by a :class:`~zardine.errors.ZarrUserWarning`. Raises
+        :class:`~zardine.errors.DataError` for other than three axes, and for types and radii that are no numbers.
         """
         _check_rank(self.positions, (3,), "SWC files")
         checked = self.checked()
+        check_kept(checked.attributes, target)
+        warn_left_out(checked.attributes, target)
+        warn_objects(checked.object_ids, target)
         write_swc(Path(target), checked.positions, checked.parents, checked.attributes)
 
     def to_pandas(self) -> Any:
@@ -555,10 +556,12 @@ class Mesh:
     def to_trimesh(self) -> Any:
         """Return a ``trimesh.Trimesh`` with the same vertices, in the same order, and attributes.
 
-        Faces of more corners become fans of triangles. Raises :class:`DataError` for other than three axes.
+        Faces of more corners become fans of triangles. A :class:`~zardine.errors.ZarrUserWarning` tells of objects,
+        which it has none of. Raises :class:`DataError` for other than three axes.
         """
         trimesh = _package("trimesh", "Mesh.to_trimesh")
         _check_rank(self.positions, (3,), "trimesh")
+        warn_objects(self.object_ids, "Mesh.to_trimesh")
         faces, face = triangles(self.faces)
         of_faces = {name: np.asarray(each)[face] for name, each in self.face_attributes.items()}
         attributes = {name: np.asarray(each) for name, each in self.attributes.items()}

@@ -17,8 +17,9 @@ from zardine.vectors.exchange.distinct import Distinct
 from zardine.vectors.exchange.file_parts import Step
 from zardine.vectors.exchange.geff import CHUNK, KEPT, KEY, NODE_ID, VERSION, are_ids
 from zardine.vectors.exchange.level_parts import OBJECT_ID, SeenColumns, numbers_of, own
-from zardine.vectors.exchange.losses import LINES, numbers, warn_crs, warn_names
+from zardine.vectors.exchange.losses import LINES, warn_crs
 from zardine.vectors.format.ragged import row_numbers
+from zardine.vectors.outside import numbers, warn_names
 from zardine.vectors.reading.kept import kind_of
 from zardine.vectors.results import Graph, Mesh, Polylines, Skeleton
 from zardine.vectors.storing.store import VectorStore

@@ -16,8 +16,8 @@ from zardine.errors import ArrayChangedError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import Step
-from zardine.vectors.exchange.losses import LINES, columns_in_order, numbers, with_ids
-from zardine.vectors.outside import warn
+from zardine.vectors.exchange.losses import LINES, columns_in_order
+from zardine.vectors.outside import numbers, warn, with_ids
 from zardine.vectors.reading.batches import in_batches, join_values
 from zardine.vectors.reading.batches_of_lines import GatheredLines
 from zardine.vectors.reading.kept import kind_of

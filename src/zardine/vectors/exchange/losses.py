@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from errno import EINVAL
 from pathlib import Path
@@ -151,29 +151,6 @@ def storable(columns: Mapping[Any, Any], source: Path | str) -> dict[str, Any]:
     return found
 
 
-def numbers(columns: Mapping[str, Any], target: Path | str, *, channels: bool = True) -> dict[str, Any]:
-    """The columns of numbers; warns of text, and without ``channels`` of several values for each row."""
-    found = {}
-    for name, values in columns.items():
-        if values.dtype.kind not in "iufb":
-            warn(target, f"the attribute {name!r} cannot be kept: it is text, and the format holds numbers")
-        elif values.ndim > 1 and not channels:
-            warn(target, f"the attribute {name!r} cannot be kept: it has {values.shape[1]} values for each row")
-        else:
-            found[name] = values
-    return found
-
-
-def with_ids(columns: Mapping[str, Any], ids: Any, target: Path | str, *, in_order: bool = True) -> dict[str, Any]:
-    """The columns, and the ids of objects as another one, where they are more than numbers from 0 on in their order."""
-    if ids is None or (in_order and np.array_equal(ids, np.arange(len(ids)))):
-        return dict(columns)
-    if "object_id" in columns:
-        warn(target, "the ids of objects cannot be kept: there is an attribute 'object_id'")
-        return dict(columns)
-    return {**columns, "object_id": ids}
-
-
 def bounds_of_nothing(source: Path | str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The bounds of a store of a file that says that it holds nothing, and nothing of where; with a warning."""
     if options.get("bounds") is not None:
@@ -186,19 +163,3 @@ def warn_kind(kind: str, becomes: str, target: Path | str) -> None:
     """Warn where a geometry becomes another one, which is what reading the file gives."""
     if kind != becomes:
         warn(target, f"each {kind} becomes a {becomes}, and is read back as one")
-
-
-def warn_objects(ids: Any, target: Path | str) -> None:
-    """Warn where there is more than one object, or one whose id is not 0, which is that of a single object."""
-    distinct = np.unique(ids) if ids is not None else np.zeros(0, np.int64)
-    if len(distinct) > 1:
-        warn(target, f"that vertices belong to {len(distinct)} objects cannot be kept")
-    elif len(distinct) == 1 and distinct[0] != 0:
-        warn(target, f"the id of the object, {distinct[0]}, cannot be kept")
-
-
-def warn_names(names: Iterable[str], target: Path | str, why: str) -> None:
-    """Warn of attributes that cannot be kept."""
-    told = ", ".join(map(repr, names))
-    if told:
-        warn(target, f"attributes cannot be kept: {told}: {why}")

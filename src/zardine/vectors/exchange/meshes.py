@@ -18,14 +18,9 @@ from zardine.vectors.content.parts import ENDS, OWNER
 from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import (
-    bounds_of_nothing,
-    reading,
-    storable,
-    warn_names,
-)
+from zardine.vectors.exchange.losses import bounds_of_nothing, reading, storable
 from zardine.vectors.mesh import write_spooled_mesh
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.outside import needing, warn, warn_names
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import triangles
 

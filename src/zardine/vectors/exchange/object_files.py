@@ -13,11 +13,11 @@ from zardine.buffers import Ints
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Step
 from zardine.vectors.exchange.level_parts import in_columns
-from zardine.vectors.exchange.losses import check_rank, check_store, columns_in_order, warn_names
+from zardine.vectors.exchange.losses import check_rank, check_store, columns_in_order
 from zardine.vectors.exchange.meshes_out import KEPT, MeshWriter
 from zardine.vectors.exchange.swc import check_swc
 from zardine.vectors.inspecting import ObjectTable, read_objects
-from zardine.vectors.outside import keeping, warn
+from zardine.vectors.outside import keeping, warn, warn_names
 from zardine.vectors.results import Mesh, Skeleton
 from zardine.vectors.selecting import Selection
 from zardine.vectors.storing.store import VectorStore

@@ -14,18 +14,10 @@ import numpy.typing as npt
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
 from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, columns_with_ids, numbers_among
-from zardine.vectors.exchange.losses import (
-    bounds_of_nothing,
-    check_rank,
-    check_store,
-    reading,
-    storable,
-    warn_crs,
-    warn_names,
-)
+from zardine.vectors.exchange.losses import bounds_of_nothing, check_rank, check_store, reading, storable, warn_crs
 from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.scan_claims import check_count, check_points, check_records
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.outside import needing, warn, warn_names
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import Points
 from zardine.vectors.storing.store import VectorStore

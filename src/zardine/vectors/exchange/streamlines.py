@@ -34,16 +34,14 @@ from zardine.vectors.exchange.losses import (
     check_rank,
     check_store,
     is_rounded,
-    numbers,
     reading,
     storable,
     warn_crs,
     warn_kind,
-    warn_names,
     warn_rounded,
 )
 from zardine.vectors.exchange.part_files import FileWriter
-from zardine.vectors.outside import keeping, needing, warn
+from zardine.vectors.outside import keeping, needing, numbers, warn, warn_names
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.store import VectorStore

@@ -24,18 +24,16 @@ from zardine.vectors.exchange.losses import (
     bounds_of_nothing,
     check_rank,
     check_store,
-    numbers,
     reading,
     storable,
     warn_crs,
     warn_kind,
-    warn_names,
 )
 from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.streamlines import as_space
 from zardine.vectors.format.ragged import ranges, starts_of
 from zardine.vectors.inspecting import read_groups
-from zardine.vectors.outside import keeping, needing, warn
+from zardine.vectors.outside import keeping, needing, numbers, warn, warn_names
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.spools import Rows, forget
