@@ -173,3 +173,13 @@ def test_geojson_without_a_reference_system_is_wgs_84(tmp_path: Path) -> None:
         again = str(tmp_path / f"{name}.zv")
         vectors.write(again, VALUES["points"], space=Space(crs=crs))
         assert "WGS" not in told_by(again, tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", ["skeleton", "mesh"])
+def test_axes_without_units_are_nanometres_to_neuroglancer(tmp_path: Path, kind: str) -> None:
+    path = stored(tmp_path, kind, ("x", {"name": "y", "unit": "micrometer"}, "z"))
+    text = told_by(path, tmp_path / "a.precomputed")
+    assert "axes without a unit of length, x, z, will be read as nanometres" in text
+    import_vectors(tmp_path / "a.precomputed", str(tmp_path / "b.zv"), chunk_shape=10**5)
+    units = [each["unit"] for each in vectors.open(str(tmp_path / "b.zv")).axes]
+    assert units == ["nanometer", "nanometer" if kind == "mesh" else "micrometer", "nanometer"]

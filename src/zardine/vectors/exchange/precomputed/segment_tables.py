@@ -97,6 +97,10 @@ class SegmentValues:
                 tell(f"{told}: the format has no other unit")
         else:
             attributes = as_vertex_attributes(self._looks(pieces, step), tell)
+        unnamed = [str(axis.get("name")) for axis in self._facts["axes"] if scale_of(axis)[1] != "m"]
+        if unnamed:
+            told = f"axes without a unit of length, {', '.join(unnamed)}, will be read as nanometres"
+            tell(f"{told}, which the format means")
         of_segments(self._of_objects, tell)
         if self._facts["levels"][self._level]["dtype"] not in ("float32", "<f4"):
             tell("positions are written as float32, which is all that this format has")
