@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -176,8 +177,9 @@ def test_systems_of_coordinates(tmp_path: Path, crs: Any, kept: bool) -> None:
 
 
 @SUFFIXES
-def test_no_warning_of_a_store_without_crs(tmp_path: Path, suffix: str) -> None:
-    assert exported(tmp_path, suffix, w=[1, 2, 3]) == ""
+def test_of_a_store_without_crs_geojson_alone_tells(tmp_path: Path, suffix: str) -> None:
+    told = exported(tmp_path, suffix, w=[1, 2, 3])
+    assert re.fullmatch(r".*/a\.geojson: it will be read as .* of WGS 84: .*" if suffix == "geojson" else "", told)
 
 
 @SUFFIXES

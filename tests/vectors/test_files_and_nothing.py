@@ -270,3 +270,23 @@ def test_that_a_geometry_becomes_another_is_told_before(tmp_path: Path, kind: st
 def test_unknown_formats_are_told_before_anything_is_looked_at(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="the ending is none of"):
         export_vectors(Points(np.eye(3)), tmp_path / "a.xyz")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "comes_back"), [("trx", "streamline"), ("trk", "streamline"), ("geff", "graph")])
+def test_lines_that_were_all_deleted_come_back_as_none(tmp_path: Path, name: str, comes_back: str) -> None:
+    lines = vectors.Polylines.from_lines(
+        LINES,
+        attributes={"fa": [each[:, 0] for each in LINES], "rgb": LINES},
+        object_attributes={"w": np.arange(3.0), "v": np.eye(3)},
+    )
+    path, target = str(tmp_path / "a.zv"), tmp_path / f"a.{name}"
+    vectors.write(path, lines, layout=Layout(chunk_shape=20), groups={"left": [0, 1]})
+    vectors.open(path, "r+").delete(object_ids=[0, 1, 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ZarrUserWarning)
+        export_vectors(path, target)
+        import_vectors(target, str(tmp_path / "b.zv"))
+    found = vectors.open(tmp_path / "b.zv")
+    assert (found.kind, len(found)) == (comes_back, 0)
+    assert vectors.describe_store(str(tmp_path / "b.zv"))["levels"][0]["objects"] == 0
+    assert found.validate().ok

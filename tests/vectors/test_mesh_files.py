@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import trimesh
 
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
@@ -191,3 +192,29 @@ def test_ply_with_edges(tmp_path: Path) -> None:
     with pytest.warns(ZarrUserWarning, match="elements of the file are left out: edge"):
         import_vectors(tmp_path / "a.ply", str(tmp_path / "a.zv"), chunk_shape=20)
     assert len(vectors.read_mesh(str(tmp_path / "a.zv")).faces) == 3
+
+
+def test_corners_of_stl_that_are_equal_are_one_vertex(tmp_path: Path) -> None:
+    ball = trimesh.creation.icosphere(2, 3.0)
+    ball.export(tmp_path / "a.stl")
+    import_vectors(tmp_path / "a.stl", str(tmp_path / "a.zv"), chunk_shape=20)
+    found = vectors.read_mesh(str(tmp_path / "a.zv")).to_trimesh()
+    assert (len(found.vertices), len(found.faces)) == (len(ball.vertices), len(ball.faces))
+    assert found.is_watertight
+    assert found.volume == pytest.approx(ball.volume, rel=1e-5)
+    export_vectors(str(tmp_path / "a.zv"), tmp_path / "b.stl")
+    import_vectors(tmp_path / "b.stl", str(tmp_path / "b.zv"), chunk_shape=20)
+    again = vectors.read_mesh(str(tmp_path / "b.zv"))
+    assert np.array_equal(np.unique(again.positions, axis=0), np.unique(found.vertices, axis=0))
+
+
+def test_corners_that_differ_by_the_least_stay_two(tmp_path: Path) -> None:
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 1, 0], [-1, 0, 0]], np.float32)
+    corners[3, 0] = np.nextafter(np.float32(0), np.float32(1))
+    corners[0, 1] = -0.0  # which is equal to 0
+    trimesh.Trimesh(corners, np.arange(6).reshape(2, 3), process=False).export(tmp_path / "a.stl")
+    import_vectors(tmp_path / "a.stl", str(tmp_path / "a.zv"), chunk_shape=20)
+    found = vectors.read_mesh(str(tmp_path / "a.zv"))
+    assert (len(found), len(found.faces)) == (5, 2)
+    shapes = {tuple(map(tuple, found.positions[face].tolist())) for face in found.faces}
+    assert shapes == {tuple(map(tuple, corners[first : first + 3].tolist())) for first in (0, 3)}

@@ -287,7 +287,7 @@ def test_values_that_need_no_newer_points(tmp_path: Path, values: Any) -> None:
     _, text = there_and_back(store(tmp_path, vertex_attributes={"classification": values}), tmp_path)
     assert ("'classification' cannot be kept" in text) == (31 not in values)
     file = laspy.read(tmp_path / "out.las")
-    assert (str(file.header.version), file.point_format.id) == ("1.2", 3)
+    assert (str(file.header.version), file.point_format.id) == ("1.2", 0)
 
 
 def test_attributes_of_several_columns(tmp_path: Path) -> None:
@@ -307,3 +307,52 @@ def test_attributes_of_several_columns(tmp_path: Path) -> None:
     for name, values in given.items():
         assert found.attributes[name].dtype == values.dtype
         assert rows(found.positions, found.attributes[name]) == rows(POINTS, values)
+
+
+@pytest.mark.parametrize("suffix", ["las", "laz"])
+@pytest.mark.parametrize(
+    ("names", "point_format"),
+    [
+        ([], 0),
+        (["intensity", "quality"], 0),
+        (["gps_time"], 1),
+        (["red", "green", "blue"], 2),
+        (["red", "gps_time"], 3),
+        (["nir"], 8),
+    ],
+)
+def test_dimensions_that_were_not_filled_do_not_come_back(
+    tmp_path: Path, suffix: str, names: list[str], point_format: int
+) -> None:
+    path = store(tmp_path, vertex_attributes={name: np.arange(5, dtype=np.uint16) for name in names})
+    found, text = there_and_back(path, tmp_path, suffix)
+    assert text == ""
+    assert sorted(found.attributes) == sorted(names)
+    for name in names:
+        assert rows(found.positions, found.attributes[name]) == rows(POINTS, np.arange(5))
+    assert laspy.read(tmp_path / f"out.{suffix}").point_format.id == point_format
+
+
+def test_a_field_of_zeros_that_was_filled_comes_back(tmp_path: Path) -> None:
+    found, _ = there_and_back(store(tmp_path, vertex_attributes={"intensity": np.zeros(5, np.uint16)}), tmp_path)
+    assert found.attributes["intensity"].tolist() == [0] * 5
+
+
+def test_dimensions_that_another_program_filled_later_come_back(tmp_path: Path) -> None:
+    export_vectors(store(tmp_path), tmp_path / "a.las")
+    made = laspy.read(tmp_path / "a.las")
+    made.classification[2] = 6
+    made.write(str(tmp_path / "a.las"))
+    import_vectors(tmp_path / "a.las", str(tmp_path / "b.zv"), chunk_shape=20)
+    found = vectors.read_points(str(tmp_path / "b.zv"))
+    assert {name: sorted(each.tolist()) for name, each in found.attributes.items()} == {
+        "classification": [0, 0, 0, 0, 6]
+    }
+
+
+def test_folders_have_no_dimensions_that_were_not_filled(tmp_path: Path) -> None:
+    path = store(tmp_path, vertex_attributes={"intensity": np.arange(5, dtype=np.uint16)})
+    (tmp_path / "files").mkdir()
+    export_vectors(path, tmp_path / "files", format="las", vertices_per_file=2)
+    import_vectors(tmp_path / "files", str(tmp_path / "b.zv"), chunk_shape=20)
+    assert sorted(vectors.read_points(str(tmp_path / "b.zv")).attributes) == ["intensity"]

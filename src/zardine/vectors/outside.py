@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from zardine.errors import ZarrUserWarning
 
@@ -51,6 +53,75 @@ def needing(what: Path | str) -> Iterator[None]:
             name=error.name,
             path=error.path,
         ) from error
+
+
+def column_names(
+    widths: Mapping[str, int | None],
+    taken: Collection[str],
+    target: Path | str,
+    *,
+    key: Callable[[str], str] = str,
+) -> dict[str, tuple[str, int | None]]:
+    """Return which attribute each column of a table is: one, or ``name_0``, ``name_1`` where there are several values.
+
+    ``widths`` are numbers of values for each row, ``None`` for attributes of one. A column whose name is one of
+    ``taken``, or that of another column, by ``key``, gets as many ``_`` behind it as it takes, with a warning. Names of
+    attributes of one value go before.
+    """
+    used = {key(name) for name in taken}
+    plain = {key(name) for name, width in widths.items() if width is None}
+    found: dict[str, tuple[str, int | None]] = {}
+    for name, width in widths.items():
+        others = used if width is None else used | plain
+        for channel in (None,) if width is None else range(width):
+            wanted = told = name if channel is None else f"{name}_{channel}"
+            while key(told) in others:
+                told += "_"
+            if told != wanted:
+                warn(target, f"the attribute {wanted!r} is called {told!r}: another column has that name")
+            used.add(key(told))
+            others = others | {key(told)}
+            found[told] = name, channel
+    return found
+
+
+def numbers(columns: Mapping[str, Any], target: Path | str, *, channels: bool = True) -> dict[str, Any]:
+    """The columns of numbers; warns of text, and without ``channels`` of several values for each row."""
+    found = {}
+    for name, values in columns.items():
+        if values.dtype.kind not in "iufb":
+            warn(target, f"the attribute {name!r} cannot be kept: it is text, and the format holds numbers")
+        elif values.ndim > 1 and not channels:
+            warn(target, f"the attribute {name!r} cannot be kept: it has {values.shape[1]} values for each row")
+        else:
+            found[name] = values
+    return found
+
+
+def with_ids(columns: Mapping[str, Any], ids: Any, target: Path | str, *, in_order: bool = True) -> dict[str, Any]:
+    """The columns, and the ids of objects as another one, where they are more than numbers from 0 on in their order."""
+    if ids is None or (in_order and np.array_equal(ids, np.arange(len(ids)))):
+        return dict(columns)
+    if "object_id" in columns:
+        warn(target, "the ids of objects cannot be kept: there is an attribute 'object_id'")
+        return dict(columns)
+    return {**columns, "object_id": ids}
+
+
+def warn_objects(ids: Any, target: Path | str) -> None:
+    """Warn where there is more than one object, or one whose id is not 0, which is that of a single object."""
+    distinct = np.unique(ids) if ids is not None else np.zeros(0, np.int64)
+    if len(distinct) > 1:
+        warn(target, f"that vertices belong to {len(distinct)} objects cannot be kept")
+    elif len(distinct) == 1 and distinct[0] != 0:
+        warn(target, f"the id of the object, {distinct[0]}, cannot be kept")
+
+
+def warn_names(names: Iterable[str], target: Path | str, why: str) -> None:
+    """Warn of attributes that cannot be kept."""
+    told = ", ".join(map(repr, names))
+    if told:
+        warn(target, f"attributes cannot be kept: {told}: {why}")
 
 
 def known_crs(given: Mapping[str, Any] | None, target: Path | str) -> Any:

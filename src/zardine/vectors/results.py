@@ -29,8 +29,8 @@ from zardine.vectors.content.arguments import (
 from zardine.vectors.content.columns import columns_of
 from zardine.vectors.content.run_content import joined_columns, joined_lines
 from zardine.vectors.format.ragged import are_distinct, row_numbers, starts_of
-from zardine.vectors.outside import known_crs, needing
-from zardine.vectors.swc import read_swc, write_swc
+from zardine.vectors.outside import column_names, known_crs, needing, numbers, warn, warn_objects, with_ids
+from zardine.vectors.swc import check_kept, read_swc, warn_left_out, write_swc
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -110,7 +110,8 @@ class Points:
     def from_pandas(cls, table: Any, axes: Sequence[str] = ("x", "y", "z")) -> Points:
         """Return the points of a data frame: columns ``axes`` are coordinates, ``object_id`` ids, others attributes.
 
-        Raises :class:`~zardine.errors.DataError` for columns that are not there, and for what is no data frame.
+        Raises :class:`~zardine.errors.DataError` for columns that are not there, for ids that are no integers of 64
+        bits, and for what is no data frame.
         """
         if not hasattr(table, "columns"):
             raise DataError(f"a data frame is needed, not {type(table).__name__}: Points(positions) takes an array")
@@ -118,7 +119,7 @@ class Points:
         if lost:
             raise DataError(f"the table has no column {lost[0]!r}; axes= names those with the coordinates")
         positions = np.stack([table[name].to_numpy() for name in axes], axis=1)
-        ids = table["object_id"].to_numpy(np.int64) if "object_id" in table.columns else None
+        ids = _ids_in(table["object_id"]) if "object_id" in table.columns else None
         taken = {*axes, "object_id"}
         attributes = {str(name): _plain_column(table[name]) for name in table.columns if name not in taken}
         return cls(positions, attributes, ids)
@@ -126,21 +127,26 @@ class Points:
     def to_pandas(self, axes: Sequence[str] | None = None) -> Any:
         """Return a data frame with a row for each point: coordinates (``x``, ``y``, …), ``object_id``, attributes.
 
-        An attribute of several values has a column for each: ``rgb_0``, ``rgb_1``, ….
+        An attribute of several values has a column for each: ``rgb_0``, ``rgb_1``, …. One that is called as another
+        column gets a ``_`` behind its name, with a :class:`~zardine.errors.ZarrUserWarning`: ``x_``.
         """
         pandas = _package("pandas", "Points.to_pandas")
-        columns = _coordinates(self.positions, axes)
+        columns = _coordinates(self.positions, axes, ("object_id",))
         if self.object_ids is not None:
             columns["object_id"] = self.object_ids
-        return pandas.DataFrame({**columns, **_single(self.attributes)})
+        return pandas.DataFrame(_with_columns(columns, self.attributes, "Points.to_pandas"))
 
     def to_geopandas(self, crs: Any = None) -> Any:
-        """Return a ``GeoDataFrame`` with a point for each row; ``crs``: what geopandas takes for one (default: own)."""
+        """Return a ``GeoDataFrame`` with a point for each row; ``crs``: what geopandas takes for one (default: own).
+
+        Names of attributes as in :meth:`to_pandas`.
+        """
         geopandas = _package("geopandas", "Points.to_geopandas")
         _check_rank(self.positions, (2, 3), "geopandas")
         columns = {} if self.object_ids is None else {"object_id": self.object_ids}
         shapes = geopandas.points_from_xy(*self.positions.T)
-        return geopandas.GeoDataFrame({**columns, **_single(self.attributes)}, geometry=shapes, crs=_crs(self, crs))
+        table = _with_columns(columns, self.attributes, "Points.to_geopandas", ("geometry",))
+        return geopandas.GeoDataFrame(table, geometry=shapes, crs=_crs(self, crs))
 
     def plot(self, axes: Any = None, **options: Any) -> Any:
         """Draw the points into ``axes`` of Matplotlib (default: new ones), which are returned."""
@@ -249,7 +255,8 @@ class Polylines:
         """Return the streamlines of a ``nibabel.streamlines.Tractogram``, in its space of RAS millimetres.
 
         Values of points and of streamlines become attributes of vertices and of lines. A tractogram without an affine
-        is taken as it is. What nibabel gives for a file (``TrkFile``, ``TckFile``) will do, too. Raises
+        is taken as it is. What nibabel gives for a file (``TrkFile``, ``TckFile``) will do, too, and so will what it
+        loads lazily: the file is gone through once for positions and once for each attribute. Raises
         :class:`~zardine.errors.DataError` for anything else.
         """
         given, tractogram = tractogram, getattr(tractogram, "tractogram", tractogram)
@@ -264,21 +271,27 @@ class Polylines:
         affine = tractogram.affine_to_rasmm
         if affine is not None and not np.array_equal(affine, np.eye(4)):
             moved = whole.astype(np.float64) @ np.asarray(affine)[:3, :3].T + np.asarray(affine)[:3, 3]
-            whole = moved.astype(whole.dtype)
+            whole = moved.astype(whole.dtype if whole.dtype.kind == "f" else np.float64)
         of_points = {
             name: _flat(np.concatenate(list(each))) for name, each in tractogram.data_per_point.items() if lines
         }
-        of_lines = {name: _flat(np.asarray(each)) for name, each in tractogram.data_per_streamline.items()}
+        of_lines = {
+            name: _flat(each if isinstance(each, np.ndarray) else np.array(list(each)))  # lazy ones are iterators
+            for name, each in tractogram.data_per_streamline.items()
+        }
         return cls(whole, starts_of(lengths), np.arange(len(lines)), of_points, of_lines, None, False)
 
     def to_tractogram(self, affine: npt.ArrayLike | None = None) -> Any:
         """Return a ``nibabel.streamlines.Tractogram`` of the lines, whose positions are RAS millimetres.
 
         ``affine`` ``(4, 4)`` maps the coordinates that the tractogram is to have (voxels, say) to these; left out, they
-        are the same. Attributes of numbers are kept. Raises :class:`DataError` for other than three axes, and for an
+        are the same. Attributes of numbers are kept, and ids that are more than numbers from 0 on, as ``object_id`` of
+        streamlines; a :class:`~zardine.errors.ZarrUserWarning` names others, and tells of lines without vertices, which
+        are left out. Raises :class:`DataError` for other than three axes, and for an
         affine that has no inverse.
         """
-        nibabel = _package("nibabel.streamlines", "Polylines.to_tractogram")
+        what = "Polylines.to_tractogram"
+        nibabel = _package("nibabel.streamlines", what)
         _check_rank(self.positions, (3,), "a tractogram")
         matrix = np.eye(4) if affine is None else np.asarray(affine, np.float64)
         if matrix.shape != (4, 4):
@@ -289,29 +302,39 @@ class Polylines:
                 back = np.linalg.inv(matrix)
             except np.linalg.LinAlgError as error:
                 raise DataError(f"the affine has no inverse: {error}") from None
-            positions = (positions.astype(np.float64) @ back[:3, :3].T + back[:3, 3]).astype(positions.dtype)
-        cuts = self.starts[1:-1]
-        of_lines = {name: each for name, each in self.object_attributes.items() if each.dtype.kind in "iufb"}
-        of_points = {name: each for name, each in self.attributes.items() if each.dtype.kind in "iufb"}
+            moved = positions.astype(np.float64) @ back[:3, :3].T + back[:3, 3]
+            positions = moved.astype(positions.dtype if positions.dtype.kind == "f" else np.float64)
+        there = np.diff(self.starts) > 0
+        if not there.all():
+            warn(what, f"{np.count_nonzero(~there)} lines without vertices are left out")
+        cuts = self.starts[:-1][there][1:]
+        given = with_ids(
+            {name: each[there] for name, each in self.object_attributes.items()}, self.object_ids[there], what
+        )
+        of_lines = {name: _in_rows(each) for name, each in numbers(given, what).items()}
+        of_points = {name: _in_rows(each) for name, each in numbers(self.attributes, what).items() if there.any()}
         return nibabel.Tractogram(
-            np.split(positions, cuts) if len(self) else [],
-            data_per_streamline={name: each.reshape(len(self), -1) for name, each in of_lines.items()},
-            data_per_point={
-                name: np.split(each.reshape(len(each), -1), cuts) for name, each in of_points.items() if len(self)
-            },
+            np.split(positions, cuts) if there.any() else [],
+            data_per_streamline=of_lines,
+            data_per_point={name: np.split(each, cuts) for name, each in of_points.items()},
             affine_to_rasmm=matrix,
         )
 
     def to_pandas(self, axes: Sequence[str] | None = None) -> Any:
-        """Return a data frame with a row for each vertex: ``object_id`` of its line, coordinates, attributes."""
+        """Return a data frame with a row for each vertex: ``object_id`` of its line, coordinates, attributes.
+
+        Names of attributes as in :meth:`Points.to_pandas`.
+        """
         pandas = _package("pandas", "Polylines.to_pandas")
         owner = {"object_id": self.object_ids[row_numbers(np.diff(self.starts))]}
-        return pandas.DataFrame({**owner, **_coordinates(self.positions, axes), **_single(self.attributes)})
+        columns = {**owner, **_coordinates(self.positions, axes, tuple(owner))}
+        return pandas.DataFrame(_with_columns(columns, self.attributes, "Polylines.to_pandas"))
 
     def to_geopandas(self, crs: Any = None) -> Any:
         """Return a ``GeoDataFrame`` with a ``LineString`` and the attributes of each line; ``crs`` (default: own).
 
-        Raises :class:`~zardine.errors.DataError` for lines of one vertex, which are none there.
+        Names of attributes as in :meth:`Points.to_pandas`. Raises :class:`~zardine.errors.DataError` for lines of one
+        vertex, which are none there.
         """
         geopandas = _package("geopandas", "Polylines.to_geopandas")
         shapely = _package("shapely.geometry", "Polylines.to_geopandas")
@@ -322,7 +345,8 @@ class Polylines:
                 f"line {int(self.object_ids[short[0]])} has one vertex: lines of geopandas have two or more"
             )
         shapes = [shapely.LineString(line) for line in self.lines]
-        columns = {"object_id": self.object_ids, **_single(self.object_attributes)}
+        owner = {"object_id": self.object_ids}
+        columns = _with_columns(owner, self.object_attributes, "Polylines.to_geopandas", ("geometry",))
         return geopandas.GeoDataFrame(columns, geometry=shapes, crs=_crs(self, crs))
 
     def plot(self, axes: Any = None, **options: Any) -> Any:
@@ -368,11 +392,14 @@ class Graph:
         return Graph(positions, edges, attributes, of_edges, _checked_owners(self.object_ids, len(positions)))
 
     def to_pandas(self, axes: Sequence[str] | None = None) -> tuple[Any, Any]:
-        """Return two data frames: vertices, as :meth:`Points.to_pandas`, and edges (``source``, ``target``, …)."""
+        """Return two data frames: vertices, as :meth:`Points.to_pandas`, and edges (``source``, ``target``, …).
+
+        Names of attributes as there.
+        """
         pandas = _package("pandas", "Graph.to_pandas")
         ends = {"source": self.edges[:, 0], "target": self.edges[:, 1]}
         vertices = Points(self.positions, self.attributes, self.object_ids).to_pandas(axes)
-        return vertices, pandas.DataFrame({**ends, **_single(self.edge_attributes)})
+        return vertices, pandas.DataFrame(_with_columns(ends, self.edge_attributes, "Graph.to_pandas"))
 
     def plot(self, axes: Any = None, **options: Any) -> Any:
         """Draw the edges into ``axes`` of Matplotlib (default: new ones), which are returned."""
@@ -427,25 +454,36 @@ class Skeleton:
     def to_swc(self, target: str | Path) -> None:
         """Write an SWC file; of attributes ``type`` and ``radius`` are kept (default: 0 and 1).
 
-        Raises :class:`~zardine.errors.DataError` for other than three axes.
+        Others, and ids of objects, are named by a :class:`~zardine.errors.ZarrUserWarning`. Raises
+        :class:`~zardine.errors.DataError` for other than three axes, and for types and radii that are no numbers.
         """
         _check_rank(self.positions, (3,), "SWC files")
         checked = self.checked()
+        check_kept(checked.attributes, target)
+        warn_left_out(checked.attributes, target)
+        warn_objects(checked.object_ids, target)
         write_swc(Path(target), checked.positions, checked.parents, checked.attributes)
 
     def to_pandas(self) -> Any:
         """Return a data frame as an SWC file has it: ``node_id`` (from 1), ``parent_id`` (-1: none), ….
 
-        Attributes are further columns; ``radius`` is 1 and ``type`` 0 where there are none.
+        Attributes are further columns; ``radius`` is 1 and ``type`` 0 where there are none. Names of attributes as in
+        :meth:`Points.to_pandas`.
         """
-        pandas = _package("pandas", "Skeleton.to_pandas")
+        return self._table("Skeleton.to_pandas")
+
+    def _table(self, what: str, taken: tuple[str, ...] = ()) -> Any:
+        pandas = _package("pandas", what)
         count = len(self)
         above = np.where(self.parents >= 0, self.parents + 1, -1)
         columns: dict[str, Any] = {"node_id": np.arange(1, count + 1), "parent_id": above}
         columns |= {"radius": np.ones(count), "type": np.zeros(count, np.int32)}
         if self.object_ids is not None:
             columns["object_id"] = self.object_ids
-        return pandas.DataFrame({**columns, **_coordinates(self.positions, None), **_single(self.attributes)})
+        columns |= _coordinates(self.positions, None)
+        own = {name: self.attributes[name] for name in ("radius", "type") if _is_single(self.attributes.get(name))}
+        others = {name: each for name, each in self.attributes.items() if name not in own}
+        return pandas.DataFrame(_with_columns({**columns, **own}, others, what, taken))
 
     def to_navis(self, **options: Any) -> Any:
         """Return a ``navis.TreeNeuron``, or where there are several objects a ``navis.NeuronList``, with their ids.
@@ -457,7 +495,7 @@ class Skeleton:
         except ImportError as error:
             raise ImportError(f"Skeleton.to_navis needs the package navis: pip install navis ({error})") from error
         _check_rank(self.positions, (3,), "navis")
-        table = self.to_pandas().rename(columns={"type": "label"})
+        table = self._table("Skeleton.to_navis", ("label",)).rename(columns={"type": "label"})
         if self.object_ids is None:
             return navis.TreeNeuron(table, **options)
         parts = [(int(id_), part.drop(columns="object_id")) for id_, part in table.groupby("object_id", sort=True)]
@@ -518,10 +556,12 @@ class Mesh:
     def to_trimesh(self) -> Any:
         """Return a ``trimesh.Trimesh`` with the same vertices, in the same order, and attributes.
 
-        Faces of more corners become fans of triangles. Raises :class:`DataError` for other than three axes.
+        Faces of more corners become fans of triangles. A :class:`~zardine.errors.ZarrUserWarning` tells of objects,
+        which it has none of. Raises :class:`DataError` for other than three axes.
         """
         trimesh = _package("trimesh", "Mesh.to_trimesh")
         _check_rank(self.positions, (3,), "trimesh")
+        warn_objects(self.object_ids, "Mesh.to_trimesh")
         faces, face = triangles(self.faces)
         of_faces = {name: np.asarray(each)[face] for name, each in self.face_attributes.items()}
         attributes = {name: np.asarray(each) for name, each in self.attributes.items()}
@@ -581,23 +621,32 @@ def _check_rank(positions: Array, ranks: tuple[int, ...], what: str) -> None:
         raise DataError(f"there are {positions.shape[1]} axes; positions of {what} have {wanted}")
 
 
-def _coordinates(positions: Array, axes: Sequence[str] | None) -> dict[str, Any]:
+def _coordinates(positions: Array, axes: Sequence[str] | None, taken: Sequence[str] = ()) -> dict[str, Any]:
+    """The columns of coordinates. Raises :class:`DataError` for names that are not one for each, or are ``taken``."""
     names = list(_AXES[: positions.shape[1]] if axes is None else axes)
-    if len(names) != positions.shape[1]:
-        raise DataError(f"axes= are names of {positions.shape[1]} axes, not {names}")
+    if len(names) != positions.shape[1] or len({*names, *taken}) != len(names) + len(taken):
+        raise DataError(f"axes= are names of {positions.shape[1]} axes, each another one, not {names}")
     return dict(zip(names, positions.T, strict=True))
 
 
-def _single(columns: Arrays) -> dict[str, Any]:
-    """Columns of one value for each row, text as objects."""
-    found: dict[str, Any] = {}
-    for name, values in columns.items():
+def _with_columns(
+    columns: Mapping[str, Any], attributes: Arrays, what: str, taken: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The columns of a table, then attributes as columns of one value for each row, text as objects.
+
+    Attributes that are called as columns, or as one that is ``taken``, get other names; warns of that.
+    """
+    widths = {name: None if each.ndim == 1 else int(each.shape[1]) for name, each in attributes.items()}
+    found = dict(columns)
+    for told, (name, channel) in column_names(widths, (*columns, *taken), what).items():
+        values = attributes[name]
         plain = values.astype(object) if values.dtype.kind == "T" else values
-        if plain.ndim == 1:
-            found[name] = plain
-        else:
-            found |= {f"{name}_{number}": plain[:, number] for number in range(plain.shape[1])}
+        found[told] = plain if channel is None else plain[:, channel]
     return found
+
+
+def _is_single(values: Array | None) -> bool:
+    return values is not None and values.ndim == 1
 
 
 def _plain_column(values: Any) -> Array:
@@ -608,8 +657,26 @@ def _plain_column(values: Any) -> Array:
     return np.asarray(array)
 
 
+def _ids_in(column: Any) -> npt.NDArray[np.int64]:
+    """A column of ids. Raises :class:`DataError` for what are no integers of 64 bits."""
+    values = column.to_numpy()
+    try:
+        with np.errstate(invalid="ignore"):
+            ids: npt.NDArray[np.int64] = values.astype(np.int64)
+    except (TypeError, ValueError, OverflowError):
+        ids = np.zeros(0, np.int64)
+    if not np.array_equal(ids, values):
+        raise DataError("the column 'object_id' holds ids, which are integers: give it another name if it is none")
+    return ids
+
+
 def _flat(values: Array) -> Array:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def _in_rows(values: Array) -> Array:
+    """Values as rows of one and more, of none as well."""
+    return values if values.ndim > 1 else values[:, np.newaxis]
 
 
 def _package(name: str, what: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.format.ragged import find_rows
-from zardine.vectors.outside import warn
+from zardine.vectors.outside import warn, warn_names
 
 _NOTHING = "0 samples"
 """A remark in a file that holds nothing, so that it is not taken for one that is cut off."""
@@ -84,6 +84,24 @@ def _warn_of_scale(source: Path, remark: str) -> None:
     words = remark.split()
     if words and words[0].upper().rstrip(":=") == "SCALE" and any(each not in ("1", "1.0") for each in words[1:]):
         warn(source, f"positions are stored as they are in the file; its scale is not applied: {' '.join(words[1:])}")
+
+
+KEPT: Final = ("type", "radius")
+"""The attributes that the format holds."""
+
+
+def check_kept(attributes: Mapping[str, npt.NDArray[Any]], target: Path | str) -> None:
+    """Raise :class:`~zardine.errors.DataError` for types and radii that are none."""
+    for name, kinds in zip(KEPT, ("iub", "iuf"), strict=True):
+        values = attributes.get(name)
+        if values is not None and (values.ndim != 1 or values.dtype.kind not in kinds):
+            told = "whole numbers" if name == "type" else "numbers"
+            raise DataError(f"{target}: the attribute {name!r} is a column of {told} in this format")
+
+
+def warn_left_out(names: Iterable[str], target: Path | str) -> None:
+    """Warn of attributes that the format has no place for."""
+    warn_names((name for name in names if name not in KEPT), target, "the format holds 'type' and 'radius'")
 
 
 def write_swc(target: Path, positions: Any, parents: Any, attributes: Mapping[str, Any]) -> None:

@@ -226,7 +226,8 @@ def write_linked(
     own = ("object_attributes", "groups", "group_attributes")
     plain = cast(StoreOptions, {name: value for name, value in options.items() if name not in (*own, "dtype")})
     check_options(plain)
-    ids = np.zeros(0 if vertices.count else 1, np.int64)
+    is_described = any(options.get(name) is not None for name in own)
+    ids = np.zeros(1 if is_described and not vertices.count else 0, np.int64)  # of nothing, unless something is said
     for _, values in vertices.parts():
         ids = np.union1d(ids, values[OWNER])
     objects, groups = new_objects(GivenObjects(ids, *(options.get(name) for name in own)), len(ids))

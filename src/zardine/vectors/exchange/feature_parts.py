@@ -22,10 +22,10 @@ from zardine.errors import DataError, PlanError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.features import EXACT, NOTHING, column_of_series, is_large, store_features
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import reading, warn_names
+from zardine.vectors.exchange.losses import reading
 from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.exchange.whole_files import is_cut_off
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.outside import needing, warn, warn_names
 
 _VERTEX: Final = 24
 """Bytes of a vertex in a file, about."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
@@ -23,7 +23,7 @@ from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.exchange.whole_files import is_cut_off
 from zardine.vectors.format.ragged import bounds_of, row_numbers, starts_of
-from zardine.vectors.outside import keeping, known_crs, needing, warn
+from zardine.vectors.outside import column_names, keeping, known_crs, needing, warn
 from zardine.vectors.results import Points, Polylines
 from zardine.vectors.storing.store import VectorStore
 
@@ -115,10 +115,14 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Any]) -> 
 
     points_here = _are_points(path)
     kept = ("vertex_attributes",) if points_here else ("object_attributes",)
-    kind = check_store(path, target, level, ("point_cloud", *LINES), kept)
+    kind = check_store(path, target, level, ("point_cloud", *LINES), kept, crs=True)
     if not points_here:
         warn_kind(kind, "polyline", target)
-    known_crs(VectorStore.open(path).root.block.get("crs"), target)
+    crs = known_crs(VectorStore.open(path).root.block.get("crs"), target)
+    if crs is None and target.suffix.lower() == ".geojson":
+        warn(
+            target, "it will be read as longitudes and latitudes of WGS 84: the format means these unless it says else"
+        )
     check_rank(parts.rank, target, (2, 3))
     seen, extent = SeenColumns(_Look, in_order=parts.in_order), _Extent()
     for part in parts:
@@ -306,38 +310,17 @@ def _columns(looks: Mapping[str, _Look], target: Path) -> dict[str, _Column]:
 
 
 def _single(looks: Mapping[str, _Look], target: Path) -> dict[str, tuple[str, int | None]]:
-    """Which attribute each column of the file is: one, or ``name_0``, ``name_1`` where there are several values.
-
-    Warns of these, and of names that are changed for others.
-    """
+    """Which attribute each column of the file is, or which of its values; warns of several, and of changed names."""
     geopackage = target.suffix.lower() == ".gpkg"
-    taken = {"geometry", "fid", "geom"} if geopackage else {"geometry"}
-    plain = {_key(name, geopackage) for name, look in looks.items() if look.like.ndim == 1}
-    found: dict[str, tuple[str, int | None]] = {}
-    for name, look in looks.items():
-        is_plain = look.like.ndim == 1
-        parts = {name: None} if is_plain else {f"{name}_{number}": number for number in range(look.like.shape[1])}
-        if not is_plain:
-            last = look.like.shape[1] - 1
+    widths = {name: None if look.like.ndim == 1 else int(look.like.shape[1]) for name, look in looks.items()}
+    for name, width in widths.items():
+        if width is not None:
+            last = width - 1
             warn(target, f"the attribute {name!r} of several values becomes columns: '{name}_0' to '{name}_{last}'")
-        for wanted, channel in parts.items():
-            told = _free(wanted, taken if is_plain else taken | plain, geopackage)
-            if told != wanted:
-                warn(target, f"the attribute {wanted!r} is called {told!r} in the file, which has that name already")
-            taken.add(_key(told, geopackage))
-            found[told] = name, channel
-    return found
-
-
-def _free(name: str, taken: Collection[str], geopackage: bool) -> str:
-    """``name``, with as many ``_`` behind it as it takes to be none of those that are taken."""
-    while _key(name, geopackage) in taken:
-        name += "_"
-    return name
-
-
-def _key(name: str, geopackage: bool) -> str:
-    return name.lower() if geopackage else name  # columns of SQL do not tell letters by case
+    taken = ("geometry", "fid", "geom") if geopackage else ("geometry",)
+    return column_names(
+        widths, taken, target, key=str.lower if geopackage else str
+    )  # SQL: letters are not told by case
 
 
 __all__ = ["features_out"]

@@ -17,8 +17,9 @@ from zardine.vectors.exchange.distinct import Distinct
 from zardine.vectors.exchange.file_parts import Step
 from zardine.vectors.exchange.geff import CHUNK, KEPT, KEY, NODE_ID, VERSION, are_ids
 from zardine.vectors.exchange.level_parts import OBJECT_ID, SeenColumns, numbers_of, own
-from zardine.vectors.exchange.losses import LINES, numbers, warn_names
+from zardine.vectors.exchange.losses import LINES, warn_crs
 from zardine.vectors.format.ragged import row_numbers
+from zardine.vectors.outside import numbers, warn_names
 from zardine.vectors.reading.kept import kind_of
 from zardine.vectors.results import Graph, Mesh, Polylines, Skeleton
 from zardine.vectors.storing.store import VectorStore
@@ -196,8 +197,11 @@ class GeffValues:
         if looks.pop(NODE_ID, None) is not None and not are_named:
             warn_names([NODE_ID], name, "ids of nodes are called so, whole numbers from 0 on, each there once")
         warn_names([each for each in self._axes if looks.pop(each, None) is not None], name, "axes are called so")
-        about = (self._root.block.get("crs") or {}).get(KEY)
+        crs = self._root.block.get("crs") or {}
+        about = crs.get(KEY)
         about = about if isinstance(about, Mapping) else {}
+        if set(crs) - {KEY}:
+            warn_crs(name, f"of {', '.join(map(repr, sorted(crs)))} the format has a place for {KEY!r} alone")
         tracks = dict(about.get("track_node_props") or {})
         if not (tracks and all(each in looks for each in tracks.values())):
             tracks = {}

@@ -194,7 +194,8 @@ def planned_geff(source: Place, level: int, target: Place, *, overwrite: bool = 
     """Return the plan of an export to GEFF; see :func:`zardine.vectors.plan_export`."""
     path = StorePath(source.store, source.path)
     opened = open_level(path, level)
-    kind = check_store(path, str(target), level, KINDS, ("vertex_attributes", "link_attributes"))
+    kept = ("vertex_attributes", "link_attributes")
+    kind = check_store(path, str(target), level, KINDS, kept, crs=True, axes=True)
     warn_kind(kind, "graph", str(target))
     vertices, row, entries = opened.document.vertex_count, row_bytes(opened), 0
     if kind in LINES:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
@@ -15,8 +16,8 @@ from zardine.errors import ArrayChangedError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import Step
-from zardine.vectors.exchange.losses import LINES, numbers, with_ids
-from zardine.vectors.outside import warn
+from zardine.vectors.exchange.losses import LINES, columns_in_order
+from zardine.vectors.outside import numbers, warn, with_ids
 from zardine.vectors.reading.batches import in_batches, join_values
 from zardine.vectors.reading.batches_of_lines import GatheredLines
 from zardine.vectors.reading.kept import kind_of
@@ -34,8 +35,10 @@ PartT = TypeVar("PartT", bound=Geometry)
 class LevelParts(Generic[PartT]):
     """A level of a store, about :data:`AT_ONCE` vertices at a time; lines, and what fits into one part, are read once.
 
-    It is gone through ``ways`` times, and ``step`` is called with the share of all of them that is done. ``chosen``:
-    some chunks or objects, of which there are ``count`` vertices, about. ``in_order``: they are written in this order.
+    Coordinates come as x, y and z where the axes are called so in another order: formats that do not name axes mean
+    these. It is gone through ``ways`` times, and ``step`` is called with the share of all of them that is done.
+    ``chosen``: some chunks or objects, of which there are ``count`` vertices, about. ``in_order``: they are written in
+    this order.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class LevelParts(Generic[PartT]):
         self.level = VectorStore.open(path).level(level)
         root = self.level.owner.root
         self._kind, self.rank = kind_of(root), root.ndim
+        self._order = columns_in_order(root.axes)
         self.count = self.level.document.vertex_count if count is None else count
         """How many vertices there are, as the level says."""
         self.seen = 0
@@ -81,7 +85,7 @@ class LevelParts(Generic[PartT]):
             self.seen = len(self._whole.positions)
         else:
             for part in self._gathered(attributes) if self._are_gathered else self._select(attributes).batches(AT_ONCE):
-                yield cast(PartT, part)
+                yield cast(PartT, in_columns(part, self._order))
                 self.seen += own(part)
                 self._tell(self.seen)
         self.check()
@@ -112,7 +116,7 @@ class LevelParts(Generic[PartT]):
 
     @cached_property
     def _whole(self) -> PartT:
-        return cast(PartT, self._select(ALL).read())
+        return cast(PartT, in_columns(self._select(ALL).read(), self._order))
 
     def _select(self, attributes: Names) -> Selection:
         query: QueryOptions = {**self._query, "attributes": attributes}
@@ -122,6 +126,20 @@ class LevelParts(Generic[PartT]):
         """Raise :class:`~zardine.errors.ArrayChangedError` where somebody has changed the level."""
         if not self.level.is_current():
             raise ArrayChangedError(f"{self._path} was changed while it was exported: export it again")
+
+
+def in_columns(part: Geometry, order: Sequence[int] | None) -> Geometry:
+    """Return what has coordinates in another order; ``None``: in the same. Faces keep their outside, by the numbers."""
+    if order is None:
+        return part
+    moved = replace(part, positions=np.ascontiguousarray(part.positions[:, order]))
+    return replace(moved, faces=faces_in_columns(moved.faces, order)) if isinstance(moved, Mesh) else moved
+
+
+def faces_in_columns(faces: Ints, order: Sequence[int] | None) -> Ints:
+    """Return the faces of vertices with coordinates in another order: turned around where that is a mirror."""
+    swaps = sum(one > other for place, other in enumerate(order or ()) for one in (order or ())[:place])
+    return np.concatenate((faces[:, :1], faces[:, :0:-1]), axis=1) if swaps % 2 else faces
 
 
 def own(part: Geometry) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from errno import EINVAL
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ _TAKEN_BY = {
     "mesh": "ply, obj, stl, precomputed",
 }
 """Which formats have a geometry."""
+_USUAL: Final = ("x", "y", "z")
+"""What axes are in formats that do not name them."""
 _FAMILIES = ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes", "group_attributes")
 
 
@@ -58,10 +60,13 @@ def check_store(
     kept: Collection[str],
     *,
     groups: bool = False,
+    crs: bool = False,
+    axes: bool = False,
 ) -> str:
     """The geometry of the store, if it is one of ``kinds``; ``kept`` are the families of attributes that are kept.
 
-    Warns of others, and of groups unless ``groups`` are kept. Raises :class:`DataError` for other geometries.
+    Warns of others, and of groups unless ``groups`` are kept; of the reference system and of axes unless ``crs`` and
+    ``axes`` say that these are kept, or told of elsewhere. Raises :class:`DataError` for other geometries.
     """
     owner = VectorStore.open(path)
     kind = (owner.root.geometry_types or ("point_cloud",))[0]
@@ -77,7 +82,38 @@ def check_store(
             warn(target, f"{family.replace('_', ' ')} cannot be kept: {', '.join(names)}")
     if not groups and opened.table("groups") is not None:
         warn(target, "groups cannot be kept")
+    if not crs and owner.root.block.get("crs"):
+        warn_crs(target, "the format has no place for it")
+    if not axes:
+        warn_axes(owner.root.axes, target)
     return kind
+
+
+def warn_crs(target: Path | str, why: str) -> None:
+    """Warn of the reference system of a store."""
+    warn(target, f"the store's reference system cannot be kept: {why}")
+
+
+def columns_in_order(axes: Sequence[Mapping[str, Any]]) -> list[int] | None:
+    """Return which columns are x, y and z, where axes are called so in another order; else ``None``."""
+    names = [str(axis.get("name")).lower() for axis in axes]
+    usual = list(_USUAL[: len(names)])
+    return None if names == usual or sorted(names) != usual else [names.index(each) for each in usual]
+
+
+def warn_axes(axes: Sequence[Mapping[str, Any]], target: Path | str, *, units: bool = False) -> None:
+    """Warn of what a format does not say of axes, which are x, y and z there; ``units`` are kept, or told elsewhere."""
+    if len(axes) > len(_USUAL):  # which is an error there
+        return
+    names = ", ".join(str(axis.get("name")) for axis in axes)
+    usual = ", ".join(_USUAL[: len(axes)])
+    if columns_in_order(axes) is not None:
+        warn(target, f"coordinates are written in the order {usual}, and come back so: the store has axes {names}")
+    elif names != usual:
+        warn(target, f"the names of axes cannot be kept: {names} come back as {usual}")
+    told = [str(axis["unit"]) for axis in axes if axis.get("unit")]
+    if told and not units:
+        warn(target, f"units of axes cannot be kept: {', '.join(dict.fromkeys(told))}")
 
 
 def check_rank(rank: int, target: Path | str, ranks: Collection[int] = (3,)) -> None:
@@ -115,29 +151,6 @@ def storable(columns: Mapping[Any, Any], source: Path | str) -> dict[str, Any]:
     return found
 
 
-def numbers(columns: Mapping[str, Any], target: Path | str, *, channels: bool = True) -> dict[str, Any]:
-    """The columns of numbers; warns of text, and without ``channels`` of several values for each row."""
-    found = {}
-    for name, values in columns.items():
-        if values.dtype.kind not in "iufb":
-            warn(target, f"the attribute {name!r} cannot be kept: it is text, and the format holds numbers")
-        elif values.ndim > 1 and not channels:
-            warn(target, f"the attribute {name!r} cannot be kept: it has {values.shape[1]} values for each row")
-        else:
-            found[name] = values
-    return found
-
-
-def with_ids(columns: Mapping[str, Any], ids: Any, target: Path | str, *, in_order: bool = True) -> dict[str, Any]:
-    """The columns, and the ids of objects as another one, where they are more than numbers from 0 on in their order."""
-    if ids is None or (in_order and np.array_equal(ids, np.arange(len(ids)))):
-        return dict(columns)
-    if "object_id" in columns:
-        warn(target, "the ids of objects cannot be kept: there is an attribute 'object_id'")
-        return dict(columns)
-    return {**columns, "object_id": ids}
-
-
 def bounds_of_nothing(source: Path | str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The bounds of a store of a file that says that it holds nothing, and nothing of where; with a warning."""
     if options.get("bounds") is not None:
@@ -150,19 +163,3 @@ def warn_kind(kind: str, becomes: str, target: Path | str) -> None:
     """Warn where a geometry becomes another one, which is what reading the file gives."""
     if kind != becomes:
         warn(target, f"each {kind} becomes a {becomes}, and is read back as one")
-
-
-def warn_objects(ids: Any, target: Path | str) -> None:
-    """Warn where there is more than one object, or one whose id is not 0, which is that of a single object."""
-    distinct = np.unique(ids) if ids is not None else np.zeros(0, np.int64)
-    if len(distinct) > 1:
-        warn(target, f"that vertices belong to {len(distinct)} objects cannot be kept")
-    elif len(distinct) == 1 and distinct[0] != 0:
-        warn(target, f"the id of the object, {distinct[0]}, cannot be kept")
-
-
-def warn_names(names: Iterable[str], target: Path | str, why: str) -> None:
-    """Warn of attributes that cannot be kept."""
-    told = ", ".join(map(repr, names))
-    if told:
-        warn(target, f"attributes cannot be kept: {told}: {why}")

@@ -18,14 +18,9 @@ from zardine.vectors.content.parts import ENDS, OWNER
 from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import (
-    bounds_of_nothing,
-    reading,
-    storable,
-    warn_names,
-)
+from zardine.vectors.exchange.losses import bounds_of_nothing, reading, storable
 from zardine.vectors.mesh import write_spooled_mesh
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.outside import needing, warn, warn_names
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import triangles
 
@@ -172,7 +167,21 @@ def _mesh(source: Path) -> Piece:
     if faces.size == 0:
         faces = np.zeros((0, 3), np.int64)
     _check_faces(faces, len(vertices), source)
+    if suffix == ".stl" and not of_vertices:
+        vertices, faces = _joined(vertices, faces)
     return Piece(vertices, of_vertices, {}, {ENDS: faces.astype(np.int64), **of_faces})
+
+
+def _joined(vertices: npt.NDArray[Any], faces: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Vertices without those that are equal to an earlier one, and faces of these: triangles of STL share none."""
+    order = np.lexsort(vertices.T)
+    ascending = vertices[order]
+    is_other = np.ones(len(order), np.bool_)
+    is_other[1:] = (ascending[1:] != ascending[:-1]).any(axis=1)
+    first = np.empty(len(order), np.int64)
+    first[order] = order[is_other][np.cumsum(is_other) - 1]  # the sort is stable: the first of those that are equal
+    kept, numbers = np.unique(first, return_inverse=True)
+    return vertices[kept], numbers[faces]
 
 
 def _check_faces(faces: npt.NDArray[Any], count: int, source: Path) -> None:

@@ -23,17 +23,10 @@ from zardine.vectors.exchange.level_parts import (
     numbers_of,
     own,
 )
-from zardine.vectors.exchange.losses import (
-    check_rank,
-    check_store,
-    is_rounded,
-    warn_names,
-    warn_objects,
-    warn_rounded,
-)
+from zardine.vectors.exchange.losses import check_rank, check_store, is_rounded, warn_rounded
 from zardine.vectors.exchange.meshes import COLOURS, NO_FACES
 from zardine.vectors.exchange.targets import writing
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.outside import needing, warn, warn_names, warn_objects
 from zardine.vectors.reading.kept import kind_of
 from zardine.vectors.results import Mesh, Points, triangles
 from zardine.vectors.storing.spools import Spool

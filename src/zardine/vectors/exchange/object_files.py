@@ -12,13 +12,15 @@ import numpy as np
 from zardine.buffers import Ints
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Step
-from zardine.vectors.exchange.losses import check_rank, check_store, warn_names
+from zardine.vectors.exchange.level_parts import in_columns
+from zardine.vectors.exchange.losses import check_rank, check_store, columns_in_order
 from zardine.vectors.exchange.meshes_out import KEPT, MeshWriter
 from zardine.vectors.exchange.swc import check_swc
 from zardine.vectors.inspecting import ObjectTable, read_objects
-from zardine.vectors.outside import keeping, warn
+from zardine.vectors.outside import keeping, warn, warn_names
 from zardine.vectors.results import Mesh, Skeleton
 from zardine.vectors.selecting import Selection
+from zardine.vectors.storing.store import VectorStore
 from zardine.vectors.swc import write_swc
 
 _NAME: Final = "name"
@@ -84,11 +86,14 @@ class ObjectFiles:
         In memory are the objects of some thousand fragments.
         """
         writer, done = MeshWriter.from_json(layout["writer"]), 0
+        order = columns_in_order(VectorStore.open(self._path).root.axes)
         chosen = np.isin(self._objects.ids[self._there], np.array(list(ids), np.int64))
         there = self._there[chosen]
         for some in _together(self._objects, there):
             own = self._objects.ids[there[some]]
-            read = Selection(self._path, self._kind, level=self._level, object_ids=own.tolist()).read()
+            read = in_columns(
+                Selection(self._path, self._kind, level=self._level, object_ids=own.tolist()).read(), order
+            )
             assert isinstance(read, Skeleton | Mesh)
             for name, each in zip(self.names(own.tolist()), _each(read, own), strict=True):
                 if isinstance(each, Skeleton):

@@ -14,17 +14,10 @@ import numpy.typing as npt
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
 from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, columns_with_ids, numbers_among
-from zardine.vectors.exchange.losses import (
-    bounds_of_nothing,
-    check_rank,
-    check_store,
-    reading,
-    storable,
-    warn_names,
-)
+from zardine.vectors.exchange.losses import bounds_of_nothing, check_rank, check_store, reading, storable, warn_crs
 from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.scan_claims import check_count, check_points, check_records
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.outside import needing, warn, warn_names
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import Points
 from zardine.vectors.storing.store import VectorStore
@@ -33,9 +26,12 @@ _COORDINATES = ("X", "Y", "Z", "x", "y", "z")
 _COLOURS = ("red", "green", "blue")
 _FIXED = 64 * 2**20
 """Bytes that reading takes beside the points, about."""
+_TIME = "gps_time"
 _OLDEST, _NEWEST = 3, 8
 _FORMATS = (3, 6, 7, 8)
-"""Formats of points that are written."""
+"""Formats of points whose fields hold all that those of others do: of LAS 1.2, which have fewer, and of 1.4."""
+_FILLED = ("zardine", 1, "dimensions that are filled")
+"""Who, and under which number, says in a file which of the dimensions that all such files have are filled."""
 _STEP_OF_A_PLANE = 1e-6
 """The step of an axis along which all positions are equal: any does, since the offset is that position."""
 
@@ -43,8 +39,9 @@ _STEP_OF_A_PLANE = 1e-6
 class ScanParts:
     """A LAS or LAZ file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: each has ``at_once`` points.
 
-    Every dimension but the coordinates becomes an attribute; the reference system becomes ``crs`` (``wkt``). Raises
-    :class:`DataError` for a file that ends before the last point of its header.
+    Every dimension but the coordinates becomes an attribute, without those that are all zero and that an export of ours
+    did not fill; the reference system becomes ``crs`` (``wkt``). Raises :class:`DataError` for a file that ends before
+    the last point of its header.
     """
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
@@ -90,7 +87,11 @@ class ScanParts:
             warn_names(sorted(hidden), self._source, "coordinates are called so")
             crs = {} if "crs" in options else {"crs": _crs_in(header, self._source)}
             _warn_left_out(header, self._source)
-        whole.rename(storable({name: name for name in whole.columns}, self._source))
+            unfilled = _unfilled(header)
+        for _, values in whole.parts() if unfilled else ():
+            unfilled = {name for name in unfilled if not values[name].any()}
+        names = [name for name in whole.columns if name not in unfilled]
+        whole.rename(storable({name: name for name in names}, self._source))
         more = {} if self.rows else bounds_of_nothing(self._source, options)
         write_spooled_points(path, whole, {**crs, **options, **more}, step, origin)
 
@@ -111,13 +112,13 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Points]) 
     """See which steps, format of points and dimensions a file needs.
 
     Coordinates are stored as 32-bit integers, in the least steps of a power of ten that hold the extent. The file is
-    LAS 1.2 with points of format 3; LAS 1.4 with format 6, 7 or 8 where values of an attribute, or the reference
-    system, need it. Attributes without a field have up to three values for each point.
+    LAS 1.2 with points of format 0, or 1, 2 or 3 for times and colours; LAS 1.4 with format 6, 7 or 8 where values of
+    an attribute, or the reference system, need it. Attributes without a field have up to three values for each point.
     """
     with needing(target):
         import_module("laspy")
 
-    check_store(path, target, level, ("point_cloud",), ("vertex_attributes",))
+    check_store(path, target, level, ("point_cloud",), ("vertex_attributes",), crs=True)
     check_rank(parts.rank, target)
     seen, low, high = SeenColumns(_Look), np.full(3, np.inf), np.full(3, -np.inf)
     for part in parts:
@@ -152,6 +153,9 @@ def _write(path: StoreLike, place: Path, parts: LevelParts[Points], layout: Mapp
 
     header = laspy.LasHeader(point_format=layout["point_format"], version=layout["version"])
     header.offsets, header.scales = np.array(layout["offsets"]), np.array(layout["scales"])
+    user, number, about = _FILLED
+    filled = [name for name in layout["fields"] if name in header.point_format.standard_dimension_names]
+    header.vlrs.append(laspy.VLR(user, number, about, "\n".join(filled).encode("ascii")))
     if layout["wkt"] is not None:
         import pyproj
 
@@ -230,12 +234,22 @@ def _crs_in(header: Any, source: Path) -> dict[str, str] | None:
     return None
 
 
+def _unfilled(header: Any) -> set[str]:
+    """The dimensions that an export of ours says that it did not fill; none for other files."""
+    for each in header.vlrs:
+        if (each.user_id, each.record_id) == _FILLED[:2]:
+            filled = bytes(each.record_data_bytes()).decode("ascii", "replace").split("\n")
+            return set(header.point_format.standard_dimension_names) - {*filled, *_COORDINATES}
+    return set()
+
+
 def _warn_left_out(header: Any, source: Path) -> None:
     """Warn of records beside the points, and of waveforms; those of the reference system are told of elsewhere."""
     records = [
         each
         for each in (*header.vlrs, *(header.evlrs or ()))
-        if each.user_id != "LASF_Projection" and type(each).__name__ not in ("ExtraBytesVlr", "LasZipVlr")
+        if each.user_id not in ("LASF_Projection", _FILLED[0])
+        and type(each).__name__ not in ("ExtraBytesVlr", "LasZipVlr")
     ]
     lost = [f"{len(records)} records beside the points (VLRs and EVLRs)"] if records else []
     if "wavepacket_index" in header.point_format.dimension_names or header.start_of_waveform_data_packet_record:
@@ -260,7 +274,7 @@ def _crs_out(path: StoreLike, target: Path) -> Any:
             why = "that needs pyproj: pip install pyproj"
         except Exception as error:  # CRSError, and what else pyproj makes of stored text
             why = str(error)
-    warn(target, f"the store's reference system cannot be kept: {why}")
+    warn_crs(target, why)
     return None
 
 
@@ -271,7 +285,8 @@ def _header(looks: Mapping[str, _Look], crs: Any) -> Any:
     older, newest = (laspy.PointFormat(number) for number in (_OLDEST, _NEWEST))
     needed = any(look.fits(newest, name) and not look.fits(older, name) for name, look in looks.items())
     if not needed:
-        header = laspy.LasHeader(point_format=_OLDEST, version="1.2")
+        number = (1 if _TIME in looks else 0) + (2 if set(_COLOURS) & set(looks) else 0)
+        header = laspy.LasHeader(point_format=number, version="1.2")
         if crs is None or _as_keys(header, crs):
             return header
     number = 8 if "nir" in looks and looks["nir"].fits(newest, "nir") else 7 if set(_COLOURS) & set(looks) else 6

@@ -33,15 +33,14 @@ from zardine.vectors.exchange.losses import (
     check_rank,
     check_store,
     is_rounded,
-    numbers,
     reading,
     storable,
+    warn_crs,
     warn_kind,
-    warn_names,
     warn_rounded,
 )
 from zardine.vectors.exchange.part_files import FileWriter
-from zardine.vectors.outside import keeping, needing, warn
+from zardine.vectors.outside import keeping, needing, numbers, warn, warn_names
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.store import VectorStore
@@ -379,7 +378,8 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Polylines
     with needing(target):
         import_module("nibabel.streamlines")
     plain = target.suffix.lower() == ".tck"
-    kind = check_store(path, target, level, LINES, () if plain else ("vertex_attributes", "object_attributes"))
+    kept = () if plain else ("vertex_attributes", "object_attributes")
+    kind = check_store(path, target, level, LINES, kept, crs=True)
     warn_kind(kind, "streamline", target)
     header = _space_out(path, target, plain)
     seen, rounded = SeenLines(_Column, in_order=parts.in_order), False
@@ -506,7 +506,7 @@ def _space_out(path: StoreLike, target: Path, plain: bool) -> dict[str, Any] | N
     space = None if plain or not isinstance(stored, Mapping) else as_space(stored.get("trk"))
     if space is None:
         why = "the format has no place for it" if plain else f"it has no usable 'trk' table of {', '.join(_SPACE)}"
-        warn(target, f"the store's reference system cannot be kept: {why}")
+        warn_crs(target, why)
     return space
 
 

@@ -17,20 +17,20 @@ from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complet
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
 from zardine.vectors.exchange.level_parts import LevelParts, numbers_of, own
-from zardine.vectors.exchange.losses import bounds_of_nothing, check_rank, check_store, warn_names, warn_objects
+from zardine.vectors.exchange.losses import bounds_of_nothing, check_rank, check_store
 from zardine.vectors.exchange.targets import writing
 from zardine.vectors.format.ragged import ranges
+from zardine.vectors.outside import warn_objects
 from zardine.vectors.results import Skeleton
 from zardine.vectors.skeleton import write_spooled_trees
 from zardine.vectors.storing.spools import forget, mapped
-from zardine.vectors.swc import SAMPLE, read_swc, samples_of, swc_header, swc_lines
+from zardine.vectors.swc import KEPT, SAMPLE, check_kept, read_swc, samples_of, swc_header, swc_lines, warn_left_out
 
 _LINE: Final = 24
 """Bytes of a line of a file, at least, about."""
 _OF_A_LINE: Final = 600
 """Bytes that it takes to read one, at most."""
 _FIXED: Final = 16 * 2**20
-_KEPT: Final = ("type", "radius")
 _AT_ONCE: Final = 2**16
 """Lines that are written together."""
 
@@ -124,7 +124,7 @@ def swc_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
     samples = mapped((trees.count,), SAMPLE)
     for part in parts:
         mine = slice(0, own(part))
-        columns = {name: values[mine] for name, values in part.attributes.items() if name in _KEPT}
+        columns = {name: values[mine] for name, values in part.attributes.items() if name in KEPT}
         samples[numbers_of(part)[mine]] = samples_of(part.positions[mine], columns)
         forget(samples)
     with writing(target) as place, place.open("w", encoding="utf-8") as file:
@@ -144,12 +144,8 @@ def check_swc(parts: Iterable[Skeleton], target: Path) -> None:
     names: list[str] = []
     for part in parts:
         names = list(part.attributes)
-        for name, kinds in (("type", "iub"), ("radius", "iuf")):
-            values = part.attributes.get(name)
-            if values is not None and (values.ndim != 1 or values.dtype.kind not in kinds):
-                told = "whole numbers" if name == "type" else "numbers"
-                raise DataError(f"{target}: the attribute {name!r} is a column of {told} in this format")
-    warn_names((name for name in names if name not in _KEPT), target, "the format holds 'type' and 'radius'")
+        check_kept(part.attributes, target)
+    warn_left_out(names, target)
 
 
 class _Trees:

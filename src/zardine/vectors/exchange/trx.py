@@ -24,17 +24,16 @@ from zardine.vectors.exchange.losses import (
     bounds_of_nothing,
     check_rank,
     check_store,
-    numbers,
     reading,
     storable,
+    warn_crs,
     warn_kind,
-    warn_names,
 )
 from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.streamlines import as_space
 from zardine.vectors.format.ragged import ranges, starts_of
 from zardine.vectors.inspecting import read_groups
-from zardine.vectors.outside import keeping, needing, warn
+from zardine.vectors.outside import keeping, needing, numbers, warn, warn_names
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.spools import Rows, forget
@@ -224,7 +223,7 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Polylines
     with needing(target):
         import_module("trx.trx_file_memmap")
     kept = ("vertex_attributes", "object_attributes", "group_attributes")
-    warn_kind(check_store(path, target, level, LINES, kept, groups=True), "streamline", target)
+    warn_kind(check_store(path, target, level, LINES, kept, groups=True, crs=True), "streamline", target)
     check_rank(parts.rank, target)
     seen = SeenLines(Plain, in_order=parts.in_order)
     for part in parts:
@@ -266,7 +265,7 @@ def _write(path: StoreLike, place: Path, parts: LevelParts[Polylines], layout: M
             name: _sequence(sequences, each.mapped(), offsets, seen.lengths) for name, each in columns.items()
         }
         chosen = {OBJECT_ID: seen.ids, **of_lines}
-        trx.data_per_streamline = {name: _as_numbers(chosen[name]).reshape(len(ids), -1) for name in layout["of_lines"]}
+        trx.data_per_streamline = {name: _in_rows(_as_numbers(chosen[name])) for name in layout["of_lines"]}
         trx.groups = members
         if space is not None:
             trx.header["VOXEL_TO_RASMM"] = np.asarray(space["voxel_to_rasmm"], np.float32)
@@ -282,9 +281,14 @@ trx_out = FileWriter(_look, _write, ways=3)  # the file is a way, too
 
 def _sequence(sequences: Any, data: npt.NDArray[Any], offsets: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> Any:
     found = sequences.ArraySequence()
-    found._data = data if data.ndim == 2 else data.reshape(len(data), -1)
+    found._data = _in_rows(data)
     found._offsets, found._lengths = offsets, lengths.astype(np.uint32)
     return found
+
+
+def _in_rows(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values as rows of one and more, of none as well."""
+    return values if values.ndim == 2 else values[:, np.newaxis]
 
 
 def _groups_in(groups: Mapping[str, Ints], of_groups: Mapping[str, Any], chosen: Ints, source: Path) -> Any:
@@ -349,7 +353,7 @@ def _space_out(path: StoreLike, target: Path) -> dict[str, Any] | None:
         return None
     space = as_space(stored.get("trk")) if isinstance(stored, Mapping) else None
     if space is None:
-        warn(target, "the store's reference system cannot be kept: it has no usable 'trk' table")
+        warn_crs(target, "it has no usable 'trk' table")
     return space
 
 

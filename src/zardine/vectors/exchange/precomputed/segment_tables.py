@@ -13,7 +13,8 @@ from zardine.buffers import BytesLike, Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Step
-from zardine.vectors.exchange.level_parts import LevelParts
+from zardine.vectors.exchange.level_parts import LevelParts, faces_in_columns
+from zardine.vectors.exchange.losses import columns_in_order
 from zardine.vectors.exchange.precomputed import segments
 from zardine.vectors.exchange.precomputed.annotations import Index
 from zardine.vectors.exchange.precomputed.columns import ValuesLook, as_vertex_attributes, of_segments
@@ -74,7 +75,10 @@ class SegmentValues:
         self._there = there
         self.ids = self._objects.ids[there]
         """Those that have vertices, ascending."""
-        self._scales = np.array([_nanometres(axis) for axis in self._facts["axes"]])
+        self._order = columns_in_order(self._facts["axes"])
+        """The columns that are x, y and z, which the format means; ``None``: as they are stored."""
+        axes = self._facts["axes"] if self._order is None else [self._facts["axes"][each] for each in self._order]
+        self._scales = np.array([_nanometres(axis) for axis in axes])
 
     def part(self, chosen: QueryOptions) -> Ints:
         """Return which of the objects that are asked for there are."""
@@ -93,6 +97,10 @@ class SegmentValues:
                 tell(f"{told}: the format has no other unit")
         else:
             attributes = as_vertex_attributes(self._looks(pieces, step), tell)
+        unnamed = [str(axis.get("name")) for axis in self._facts["axes"] if scale_of(axis)[1] != "m"]
+        if unnamed:
+            told = f"axes without a unit of length, {', '.join(unnamed)}, will be read as nanometres"
+            tell(f"{told}, which the format means")
         of_segments(self._of_objects, tell)
         if self._facts["levels"][self._level]["dtype"] not in ("float32", "<f4"):
             tell("positions are written as float32, which is all that this format has")
@@ -122,8 +130,11 @@ class SegmentValues:
         names = [each.id for each in layout.attributes]
         info = self._info(layout)
         for positions, links, columns in _pieces(self._path, self._level, self._kind, ids, names):
+            if self._order is not None:
+                positions = positions[:, self._order]
             if self._kind == "mesh":
-                yield encode_mesh(positions.astype(np.float64) * self._scales, triangles(links)[0])
+                faces = faces_in_columns(triangles(links)[0], self._order)
+                yield encode_mesh(positions.astype(np.float64) * self._scales, faces)
             else:
                 yield encode_skeleton(positions, links, columns, info)
 

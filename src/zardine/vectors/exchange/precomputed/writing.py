@@ -6,8 +6,9 @@ from typing import Any, Final, TypeAlias
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.exchange.losses import LINES, check_store, warn_kind
+from zardine.vectors.exchange.losses import LINES, check_store, warn_axes, warn_crs, warn_kind
 from zardine.vectors.exchange.precomputed.annotation_tables import (
+    CRS,
     AnnotationLayout,
     AnnotationValues,
     annotation_contents,
@@ -56,7 +57,13 @@ def tell_of_kinds(path: StoreLike, level: int, name: str) -> None:
     kind = kind_of(path)
     kept = _KEPT.get(kind, ("vertex_attributes", "object_attributes"))
     kinds = ("point_cloud", *LINES, "graph", "skeleton", "mesh")
-    check_store(path, name, level, kinds, kept, groups=are_annotations(path))
+    named = are_annotations(path)
+    check_store(path, name, level, kinds, kept, groups=named, crs=True, axes=True)
+    root = VectorStore.open(path).root
+    if set(root.block.get("crs") or {}) - {CRS}:
+        warn_crs(name, "the format has no place for it")
+    if not named:
+        warn_axes(root.axes, name, units=True)
     if kind in ("graph", "streamline", "polyline"):
         warn_kind(kind, "skeleton", name)
 
