@@ -82,7 +82,7 @@ def test_where_nothing_is_listed_the_name_alone_is_said() -> None:
     store = Unlisted()
     vectors.write_points(store, [[1.0, 2.0]], chunk_shape=4, vertex_attributes={"n": [1]})
     assert vectors.read_points(store, attributes=["n"]).attributes["n"].tolist() == [1]
-    with pytest.raises(SelectionError, match="has no vertex attribute 'nope' at level 0$"):
+    with pytest.raises(SelectionError, match=r"has no vertex attribute 'nope' at level 0$"):
         vectors.read_points(store, attributes=["nope"])
 
 
