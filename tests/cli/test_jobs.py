@@ -155,7 +155,7 @@ def test_the_plan_of_an_export(run: Run, tmp_path: Path) -> None:
     assert again.exit_code == 1
     assert "is not empty" in again.output
     assert run("vectors", "export", *words, "--overwrite", "--workers", 1, "--quiet").exit_code == 0
-    assert run("vectors", "import", folder, tmp_path / "b.zv", "--chunk-shape", 300).output.startswith("1,000 vertices")
+    assert run("vectors", "import", folder, tmp_path / "b.zv", "--chunks", 300).output.startswith("1,000 vertices")
     wrong = run("vectors", "export", path, tmp_path / "a.las", "--workers", 2)
     assert wrong.exit_code == 2
     assert "--workers is of folders that are written by jobs" in wrong.output

@@ -132,17 +132,15 @@ USES: dict[str, Callable[[Any, str, str, str], Any]] = {
     ),
     "vectors shard --shards": lambda run, array, points, text: packed(run, points, "shard", "--shards", text),
     "vectors reshard --shards": lambda run, array, points, text: packed(run, points, "reshard", "--shards", text),
-    "vectors import --chunk-shape": lambda run, array, points, text: imported(run, points, "--chunk-shape", text)[
-        "chunk_shape"
-    ],
-    "vectors import --shard-shape": lambda run, array, points, text: imported(
-        run, points, "--chunk-shape", "1", "--shard-shape", text
+    "vectors import --chunks": lambda run, array, points, text: imported(run, points, "--chunks", text)["chunk_shape"],
+    "vectors import --shards": lambda run, array, points, text: imported(
+        run, points, "--chunks", "1", "--shards", text
     )["levels"][0]["shard_shape"],
-    "plan import --chunk-shape": lambda run, array, points, text: planned_import(
-        run, points, "--chunk-shape", of_three_axes(text)
+    "plan import --chunks": lambda run, array, points, text: planned_import(
+        run, points, "--chunks", of_three_axes(text)
     )["chunk_shape"][:2],
-    "plan import --shard-shape": lambda run, array, points, text: planned_import(
-        run, points, "--chunk-shape", "1", "--shard-shape", of_three_axes(text)
+    "plan import --shards": lambda run, array, points, text: planned_import(
+        run, points, "--chunks", "1", "--shards", of_three_axes(text)
     )["levels"][0]["shard_shape"][:2],
 }
 """What comes of a shape, for each command and parameter that takes one."""

@@ -40,7 +40,7 @@ def skeleton(tmp_path: Path) -> str:
 
 def test_import(run: Any, swc: str, tmp_path: Path) -> None:
     path = str(tmp_path / "new.zv")
-    result = run("vectors", "import", swc, path, "--chunk-shape", "10", "--shard-shape", "4,4,2")
+    result = run("vectors", "import", swc, path, "--chunk-shape", "10", "--shard-shape", "4,4,2")  # as Layout has it
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == "3 vertices, 1 object, 2 links, 3 chunks\n"
     assert vectors.read_skeleton(path).positions.tolist() == [[0, 0, 0], [10, 0, 0], [20, 5, 0]]
@@ -52,7 +52,7 @@ def test_import(run: Any, swc: str, tmp_path: Path) -> None:
     result = run("vectors", "import", swc, path)
     assert result.exit_code == 1
     assert result.stderr == f"Error: something is stored at {path!r} already: --overwrite replaces it\n"
-    more = ("--chunk-shape", "5,20,20", "--compressor", "zstd", "--overwrite", "--json")
+    more = ("--chunks", "5,20,20", "--compressor", "zstd", "--overwrite", "--json")
     told = json.loads(run("vectors", "import", swc, path, *more).stdout)
     assert told == {
         "path": facts["path"],
@@ -94,7 +94,7 @@ def test_a_directory_of_files(run: Any, tmp_path: Path) -> None:
     for name in ("20", "3", "100"):
         (folder / f"{name}.swc").write_text(SKELETON)
     (folder / "notes.txt").write_text("notes")
-    result = run("vectors", "import", folder, tmp_path / "a.zv", "--chunk-shape", "9", "--json")
+    result = run("vectors", "import", folder, tmp_path / "a.zv", "--chunks", "9", "--json")
     assert result.exit_code == 0, result.output
     assert "1 files that do not end in .swc are left out" in result.stderr
     found = vectors.read_objects(str(tmp_path / "a.zv"))
@@ -127,7 +127,7 @@ def test_faults_of_imports(run: Any, swc: str, tmp_path: Path) -> None:
         (str(empty), path, "--format", "ply"): f"{empty} holds no files that end in .ply",
         (str(other), path): f"{other}: the ending is none of .trk, ",
         (swc, path, "--compressor", "unheard"): "'unheard' is no compressor",
-        (swc, path, "--chunk-shape", "1,2"): "chunk_shape",
+        (swc, path, "--chunks", "1,2"): "chunk_shape",
         (swc, other): "is a file: a store is a directory",
     }.items():
         result = run("vectors", "import", *words)
@@ -135,11 +135,11 @@ def test_faults_of_imports(run: Any, swc: str, tmp_path: Path) -> None:
         assert result.stderr.startswith("Error: ")
         assert text in result.stderr
         assert not Path(path).exists()
-    for option in ("--chunk-shape", "--shard-shape"):
+    for option, shown in (("--chunks", "--chunks' / '--chunk-shape"), ("--shards", "--shards' / '--shard-shape")):
         for text in ("0", "4,-4,4", "nan", "inf", "many", ""):
             result = run("vectors", "import", swc, path, option, text)
             assert result.exit_code == 2
-            assert f"Invalid value for '{option}'" in result.stderr
+            assert f"Invalid value for '{shown}'" in result.stderr
 
 
 def test_storage_options(run: Any, swc: str, tmp_path: Path) -> None:

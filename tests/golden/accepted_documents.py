@@ -97,6 +97,13 @@ def oddities_of_v2() -> Cases:
             members={"a": "group"},
         ),
         accepted(
+            "no zarr_consolidated_format, as kerchunk writes references as Parquet",
+            {".zgroup": good, ".zmetadata": {"metadata": {".zgroup": good, "x/.zarray": V2}, "record_size": 10}},
+            "the only one that there is, 1",
+            "consolidated",
+            members={"x": "array"},
+        ),
+        accepted(
             "the .zmetadata lacks a group in between",
             {".zgroup": good, ".zmetadata": consolidated},
             "the group x is there all the same, without attributes",

@@ -42,9 +42,6 @@ def groups() -> Cases:
     return [
         *cases,
         consolidated(
-            "no zarr_consolidated_format", {"metadata": {".zgroup": good}}, "zarr_consolidated_format: missing"
-        ),
-        consolidated(
             "zarr_consolidated_format 2", listed() | {"zarr_consolidated_format": 2}, "zarr_consolidated_format"
         ),
         consolidated(

@@ -78,6 +78,21 @@ def test_what_is_not_there(server: Any) -> None:
         found.value.close()
 
 
+@pytest.mark.parametrize("kind", ["polylines", "mesh"])
+def test_what_neuroglancer_has_no_form_for(tmp_path: Path, kind: str) -> None:
+    """The reason is told, as of no fault of the server."""
+    flat = np.random.default_rng(0).uniform(0, 9, (6, 2))
+    if kind == "mesh":
+        vectors.write_mesh(str(tmp_path / "all"), flat, [[0, 1, 2], [3, 4, 5]], chunk_shape=5)
+    else:
+        vectors.write_polylines(str(tmp_path / "all"), [flat], chunk_shape=5)
+    with zardine.serve(tmp_path / "all") as server, pytest.raises(urllib.error.HTTPError) as found:
+        ask(server, "info")
+    assert found.value.code == 422
+    assert b"info has no form for neuroglancer: the store has 2 axes" in found.value.read()
+    found.value.close()
+
+
 def test_a_store_that_changes(server: Any, folder: Path) -> None:
     assert len(ask(server, "points/by_id/5")) == 12
     vectors.append_points(str(folder / "points"), [[1, 2, 3]], object_ids=[7000])

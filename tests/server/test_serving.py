@@ -21,11 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import ml_dtypes
+import numcodecs
 import numpy as np
 import pytest
 import tensorstore
+import zarr
 
 import zardine
+from vectors.stores_of_all_kinds import WRITERS, read_all, store_of
+from zardine import vectors
 from zardine.storage import MemoryStore, ZipStore
 
 
@@ -241,6 +245,50 @@ def test_plain_v3_of_texts_and_structs() -> None:
         assert back["any"][:].tolist() == texts.tolist()
         assert back["bytes"][:].tolist() == ["ab", "c\\xff"]
         assert back["struct"][:].tobytes() == pairs.tobytes()
+
+
+@pytest.mark.parametrize("shards", [None, (4,)])
+def test_plain_v3_of_byte_strings(shards: tuple[int, ...] | None) -> None:
+    """As zarr-python calls them, in groups that hold others, too."""
+    root = zardine.group(MemoryStore())
+    given = np.array([b"", b"a\xff", b"b" * 300, b"c"], object)
+    array = root.create_array("blobs", shape=(6,), chunks=(2,), shards=shards, dtype="bytes", fill_value=b"none")
+    array[:4] = given
+    root["numbers"] = np.arange(3)
+    with zardine.serve({"it": root}) as server:
+        back = zardine.open_group(f"{server.url}v3/it", mode="r")
+        assert sorted(back.metadata.consolidated_metadata) == ["blobs", "numbers"]
+        assert back["blobs"][:].tolist() == [*given, b"none", b"none"]
+        assert ask(server, "v3/it/blobs/c/2")[0] == 200
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # zarr-python says that the name is not in the specification
+            assert zarr.open_array(f"{server.url}v3/it/blobs", mode="r")[:].tolist() == [*given, b"none", b"none"]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_plain_v3_of_vectors(kind: str) -> None:
+    """Cells are given as they are, unsharded; all that reads the store reads what is served."""
+    store = store_of(kind, shard_shape=2)
+    with zardine.serve({"it": store}) as server:
+        address = f"{server.url}v3/it"
+        assert read_all(address, kind) == read_all(store, kind)
+        assert all(each["shard_shape"] is None for each in vectors.get_shard_info(address).values())
+
+
+def test_what_v3_has_no_type_for_harms_no_other() -> None:
+    root = zardine.group(MemoryStore(), zarr_format=2)
+    table = root.create_array("table", shape=(2,), dtype=object, filters=[numcodecs.JSON()])
+    table[:] = [{"a": 1}, None]
+    root["numbers"] = np.arange(3)
+    with zardine.serve({"it": root}) as server:
+        back = zardine.open_group(f"{server.url}v3/it", mode="r")
+        assert sorted(back.metadata.consolidated_metadata) == ["numbers"]
+        assert back["numbers"][:].tolist() == [0, 1, 2]
+        for key in ("zarr.json", "c/0"):
+            status, _, text = ask(server, f"v3/it/table/{key}")
+            assert (status, text.startswith(b"UnsupportedError: /table holds Python objects")) == (501, True)
+        stored = zardine.open_array(f"{server.url}data/it/table", mode="r")
+        assert stored[:].tolist() == table[:].tolist()
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pathlib
 import pickle
 import tarfile
 import uuid
@@ -499,6 +500,51 @@ def test_chunks_in_the_document_of_references(tmp_path):
     assert group["a"][2:4].tolist() == [2, 3]
     assert group.store.get("a/0") == plain.tobytes()
     assert zardine.verify(group.store).ok
+
+
+@pytest.fixture
+def parquet_references(tmp_path: pathlib.Path) -> fsspec.AbstractFileSystem:
+    """References as Parquet, as kerchunk and VirtualiZarr write them: without ``zarr_consolidated_format``."""
+    mapper = pytest.importorskip("fsspec.implementations.reference").LazyReferenceMapper
+    parquet = pytest.importorskip("pyarrow.parquet")
+    array = {"zarr_format": 2, "shape": [6], "chunks": [3], "dtype": "<i2", "fill_value": -9, "order": "C"}
+    document = {**array, "compressor": None, "filters": None}
+    metadata = {
+        ".zgroup": {"zarr_format": 2},
+        ".zattrs": {"title": "t"},
+        "a/.zarray": document,
+        "a/.zattrs": {"units": "K"},
+        "scalar/.zarray": {**document, "shape": [], "chunks": []},
+    }
+    (tmp_path / "r.parquet/a").mkdir(parents=True)
+    (tmp_path / "r.parquet/.zmetadata").write_text(json.dumps({"metadata": metadata, "record_size": 4}))
+    np.arange(6, dtype="<i2").tofile(tmp_path / "values")
+    columns = {"path": [str(tmp_path / "values"), None], "offset": [0, 0], "size": [6, 0], "raw": [None, b"abcdef"]}
+    parquet.write_table(pytest.importorskip("pyarrow").table(columns), tmp_path / "r.parquet/a/refs.0.parq")
+    references = mapper(str(tmp_path / "r.parquet"), fs=fsspec.filesystem("file"), engine="pyarrow")
+    return fsspec.filesystem("reference", fo=references, remote_protocol="file", skip_instance_cache=True)
+
+
+@pytest.mark.parametrize("consolidated", [None, True, False])
+def test_references_as_parquet(parquet_references: fsspec.AbstractFileSystem, consolidated: bool | None) -> None:
+    store = FsspecStore(parquet_references, read_only=True)
+    group = zardine.open_group(store, mode="r", use_consolidated=consolidated)
+    assert group.attrs.asdict() == {"title": "t"}
+    assert "a" in list(group)  # fsspec lists arrays without values in consolidated metadata alone
+    assert group["a"][:].tolist() == [0, 1, 2, *np.frombuffer(b"abcdef", "<i2").tolist()]
+    assert group["a"].attrs.asdict() == {"units": "K"}
+    assert group["scalar"].shape == ()
+
+
+def test_references_as_parquet_are_verified(parquet_references: fsspec.AbstractFileSystem) -> None:
+    """What their consolidated metadata lacks is said; no name is taken for the number of a chunk."""
+    store = FsspecStore(parquet_references, read_only=True)
+    assert store.get("a/zarr.json") is None
+    assert store.get("scalar/zarr.json") is None
+    report = zardine.verify(store, path="a")
+    assert report.ok
+    notes = [each.message for each in zardine.verify(store).notes if each.kind == "nonstandard"]
+    assert any("zarr_consolidated_format: the member is missing" in each for each in notes)
 
 
 def test_what_is_empty_is_told_by_the_first_file() -> None:

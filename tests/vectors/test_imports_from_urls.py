@@ -249,12 +249,12 @@ def test_commands(tmp_path: Path) -> None:
         assert ended.exit_code == 0, ended.output
         return ended.output
 
-    made_plan = call("jobs", "plan", "import", far.url, str(path), "--chunk-shape", "100", *given, "--out", str(plan))
+    made_plan = call("jobs", "plan", "import", far.url, str(path), "--chunks", "100", *given, "--out", str(plan))
     assert made_plan.startswith("import s3://")
     call("jobs", "run", str(plan), *(word for each in options for word in ("--storage-option", each)))
     call("jobs", "finish", str(plan), *(word for each in options for word in ("--storage-option", each)))
     again = str(tmp_path / "b.zv")
-    call("vectors", "import", far.url, again, "--chunk-shape", "100", "--workers", "2", *given)
+    call("vectors", "import", far.url, again, "--chunks", "100", "--workers", "2", *given)
     assert stored(LocalStore(str(path))) == stored(LocalStore(again))
 
 

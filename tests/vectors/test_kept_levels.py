@@ -167,7 +167,7 @@ def test_wrong_questions_are_told_of_as_ever(tmp_path: Path, opened: list[int]) 
     write(tmp_path)
     settle(tmp_path)
     for _ in range(4):
-        with pytest.raises(SelectionError, match="no attribute"):
+        with pytest.raises(SelectionError, match="no vertex attribute 'x'"):
             vectors.read_points(str(tmp_path), attributes="x")
         assert read(tmp_path) == np.sort(P, axis=0).tolist()
     assert opened == [0] * 5  # one each time that what is kept may be what is wrong

@@ -102,7 +102,7 @@ EDITS: dict[str, tuple[Write, Write]] = {
 
 
 EVERY = ("new attribute", "first edges between chunks")
-"""Killed at every third of their changes; the others at every thirteenth; in a soak run at each."""
+"""Killed at every third of their changes; the others at every 29th; in a soak run at each."""
 
 
 def faults(store: Store) -> list[str]:

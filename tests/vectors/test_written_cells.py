@@ -105,6 +105,34 @@ def test_processes_write_what_one_writer_writes(tmp_path: Path, layout: Layout) 
     assert sorted(each.name for each in Path(path).iterdir()) == ["0", "zarr.json"]
 
 
+@pytest.mark.parametrize("chunk", [10, 0.1])
+@pytest.mark.parametrize("end", [(40, 40), (40, 45), (80, 41), (30, 120), (10, 0)])
+@pytest.mark.parametrize("shard", [None, 1, 4])
+def test_no_box_is_without_thickness(chunk: float, end: tuple[int, int], shard: int | None) -> None:
+    """Wherever bounds end; and the positions on their ends are those of the last box."""
+    high = np.array(end) * (chunk / 10)
+    ends = np.unique([[low, top] for low in (-chunk, high[0]) for top in (0.0, high[1])], axis=0).round(6)
+    bounds, seen = (*ends[0], *ends[-1]), []
+
+    def given(box: Any) -> vectors.Points:
+        seen.append(box)
+        low, top = np.asarray(box)
+        chosen = ((low <= ends) & (ends <= top)).all(axis=1)
+        return vectors.Points(ends[chosen])
+
+    given.__qualname__ = "given"  # it runs here alone
+    store = MemoryStore()
+    layout = Layout(chunk_shape=chunk, shard_shape=shard)
+    plan = planned(store, given, bounds=bounds, layout=layout, attributes={}, dtype="float64", job_shape=shard or 2)
+    assert plan.run(workers=1)
+    assert len(seen) == len(plan)
+    thin = [box for box in seen if (np.subtract(box[1], box[0]) < chunk / 1000).any()]
+    assert all(box[1][1] == box[0][1] == 0 for box in thin)
+    assert bool(thin) == (end[1] == 0)  # bounds without any
+    assert rows(vectors.read_points(store).positions) == rows(ends)
+    assert vectors.validate(store).findings == ()
+
+
 def test_the_store_can_be_changed_like_any_other(tmp_path: Path) -> None:
     path = str(tmp_path / "a.zv")
     plan = planned(path)
@@ -131,7 +159,7 @@ def test_objects_are_in_many_boxes(tmp_path: Path) -> None:
 def test_lines_come_with_their_tables(tmp_path: Path, numbered: bool) -> None:
     path = str(tmp_path / "a.zv")
     plan = planned(path, sources.lines, "polylines", arguments={"numbered": numbered}, renumber=numbered)
-    count = 3 * 6  # of nine boxes three are faces
+    count = 3 * 6
     assert plan.run(workers=None if numbered else 2).result == {"vertices": 4 * count, "objects": count}
     agree(path)
     found = vectors.read_polylines(path)
@@ -172,7 +200,7 @@ def test_a_plan_is_a_file_and_machines_run_its_parts(tmp_path: Path) -> None:
         command = [sys.executable, "-c", code, str(file), part, "vectors.cell_sources:points"]
         subprocess.run(command, check=True, env=ENVIRON)
     assert unseen(path)
-    with pytest.raises(PlanError, match="3 of 9 jobs are missing: 3 to 5"):
+    with pytest.raises(PlanError, match="2 of 6 jobs are missing: 2 to 3"):
         plan.finish()
     plan.run_part(part=(2, 3))
     assert unseen(path)
@@ -208,7 +236,7 @@ def test_killed_processes_lose_one_job(tmp_path: Path) -> None:
     while subprocess.run([sys.executable, "-c", code, str(tmp_path / "plan.json")], env=ENVIRON).returncode:
         deaths += 1
         assert unseen(path)
-    assert deaths == len(list(marks.iterdir())) == 3
+    assert deaths == len(list(marks.iterdir())) == 2
     assert told(path) == whole()
     agree(path)
 
@@ -502,7 +530,7 @@ def test_a_job_takes_the_memory_that_is_forecast(kind: str) -> None:
 
 def test_a_forecast() -> None:
     plan = planned(MemoryStore())
-    assert len(plan) == 9
+    assert len(plan) == 6
     assert plan.objects == 9 * 5
     assert plan.memory > 2**20
     assert "write point_cloud" in repr(plan)

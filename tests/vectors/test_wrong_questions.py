@@ -11,7 +11,8 @@ import pytest
 from vectors.geometry_samples import values
 from vectors.stores_of_all_kinds import WRITERS, store_of
 from zardine import vectors
-from zardine.errors import DataError, SelectionError
+from zardine.errors import DataError, SelectionError, UnsupportedError
+from zardine.storage import MemoryStore
 
 READERS: dict[str, Callable[..., Any]] = {
     "points_of_objects": vectors.read_points,
@@ -53,6 +54,36 @@ def test_wrong_arguments_of_readers(kind: str) -> None:
             assert len(str(caught.value)) < 400
             tried += 1
     assert tried > 80
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument", "there"),
+    [
+        ("points_of_objects", "attributes", "vertex attribute 'nope' at level 0; there are kind, n, rgb"),
+        ("polylines", "object_attributes", "object attribute 'nope' at level 0; there are name, size"),
+        ("graph", "edge_attributes", "link attribute 'nope' at level 0; there are t, w"),
+        ("mesh", "face_attributes", "link attribute 'nope' at level 0; there are w"),
+    ],
+)
+def test_attributes_that_are_not_there_are_named_as_they_were_given(kind: str, argument: str, there: str) -> None:
+    store = store_of(kind)
+    with pytest.raises(SelectionError) as caught:
+        READERS[kind](store, **{argument: ["nope"]})
+    assert str(caught.value).endswith(f" has no {there}")
+
+
+def test_where_nothing_is_listed_the_name_alone_is_said() -> None:
+    class Unlisted(MemoryStore):
+        supports_listing = False  # type: ignore[assignment]
+
+        def list_dir(self, prefix: str = "") -> Any:
+            raise UnsupportedError("no listing")
+
+    store = Unlisted()
+    vectors.write_points(store, [[1.0, 2.0]], chunk_shape=4, vertex_attributes={"n": [1]})
+    assert vectors.read_points(store, attributes=["n"]).attributes["n"].tolist() == [1]
+    with pytest.raises(SelectionError, match=r"has no vertex attribute 'nope' at level 0$"):
+        vectors.read_points(store, attributes=["nope"])
 
 
 def test_lists_of_every_type_ask_the_same() -> None:

@@ -53,13 +53,20 @@ def import_options(command: Callable[..., Any]) -> Callable[..., Any]:
         node_option(),
         _FORMAT,
         click.option(
+            "--chunks",
             "--chunk-shape",
+            "chunk_shape",
             type=ShapeType(above=0, number=float, example="50, or 50,50,12.5"),
             metavar="SIZES",
             help="Size of a chunk in the units of FILE: 50, or 50,50,12.",
         ),
         click.option(
-            "--shard-shape", type=CELLS, metavar="CELLS", help="Cells of a shard: 8, or 4,4,16 (default: no shards)."
+            "--shards",
+            "--shard-shape",
+            "shard_shape",
+            type=CELLS,
+            metavar="CELLS",
+            help="Cells of a shard: 8, or 4,4,16 (default: no shards).",
         ),
         click.option(
             "--compressor", metavar="NAME", help="Compress cells by this codec, such as zstd (default: by none)."

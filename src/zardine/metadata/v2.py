@@ -264,7 +264,11 @@ def _parse_filters(value: JSON, problems: Problems) -> tuple[Mapping[str, JSON],
 def _parse_consolidated(value: Mapping[str, JSON], problems: Problems) -> dict[str, Mapping[str, JSON]]:
     """Return the documents of the nodes below by path, each with its attributes as the member ``attributes``."""
     version = value.get("zarr_consolidated_format", MISSING)
-    if version != 1:
+    if version is MISSING:
+        problems.note(
+            f"{CONSOLIDATED}: zarr_consolidated_format", "the member is missing, as kerchunk leaves it out; 1 is meant"
+        )
+    elif version != 1:
         problems.expected(f"{CONSOLIDATED}: zarr_consolidated_format", "1", version)
     documents = value.get("metadata", MISSING)
     if not isinstance(documents, Mapping):

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from zardine.errors import InvalidKeyError, ZardineError
+from zardine.errors import InvalidKeyError, UnsupportedError, ZardineError
 from zardine.server.access import Access, App
 from zardine.server.data import data, not_found
 from zardine.server.options import Options
@@ -91,7 +91,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
     """Answer that something stored cannot be read: never "not found", which clients take for fill values."""
     if isinstance(error, InvalidKeyError):
         return not_found(str(error))
-    return Response(f"{type(error).__name__}: {error}\n", 500, media_type="text/plain")
+    status = 501 if isinstance(error, UnsupportedError) else 500
+    return Response(f"{type(error).__name__}: {error}\n", status, media_type="text/plain")
 
 
 async def _listing(served: Served, prefix: str) -> Response:

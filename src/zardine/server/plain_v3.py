@@ -2,11 +2,13 @@
 
 What other programs may not know becomes the nearest thing that they do: floats of 16 bits and fewer are float32,
 integers below a byte int8 or uint8, dates and durations int64 with the attribute ``units``, text of any kind
-``string``, structs raw bytes.
+``string``, structs raw bytes. Byte strings of any length are given as zarr-python calls them,
+``variable_length_bytes``.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -17,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import zardine
-from zardine.errors import ArrayChangedError, ZardineError
+from zardine.errors import ArrayChangedError, UnsupportedError, ZardineError
 from zardine.hierarchy.find import child_names
 from zardine.json_document import JSON
 from zardine.metadata.documents import GroupMetadata
@@ -37,6 +39,8 @@ _MOST_BELOW: Final = 1000
 """Nodes below a group whose documents are put into its own."""
 _MOST_ASKED: Final = 50
 """The same where each is a request."""
+
+_BYTES: Final = "variable_length_bytes"
 
 _UNITS = {"D": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds"}
 _UNITS |= {"ns": "nanoseconds"}
@@ -79,7 +83,10 @@ def _known(served: Served, path: str, source: Array, gzip: bool) -> PlainArray:
 
 
 def plain(source: Array, gzip: bool = False) -> PlainArray:
-    """Return how ``source`` is given: with codec ``bytes``, and ``gzip`` behind it where that is wanted."""
+    """Return how ``source`` is given: with codec ``bytes``, and ``gzip`` behind it where that is wanted.
+
+    Raises :class:`~zardine.errors.UnsupportedError` for what v3 has no type for.
+    """
     dtype = _plain_dtype(source)
     attributes: dict[str, JSON] = dict(source.attrs.asdict())
     names = dimension_names(source.metadata)
@@ -95,7 +102,7 @@ def plain(source: Array, gzip: bool = False) -> PlainArray:
         store,
         shape=source.shape,
         chunks=_chunk_shape(source) if source.ndim else "auto",
-        dtype=dtype,
+        dtype=_BYTES if dtype == np.object_ else dtype,
         fill_value=_plain_values(fill, dtype)[()],
         compressors=[{"name": "gzip", "configuration": {"level": 1}}] if gzip else None,
         filters=None,
@@ -154,7 +161,8 @@ def _group_document(served: Served, path: str, group: GroupMetadata, gzip: bool)
         below = _below(served, path, group)
         for name, node in sorted(below, key=lambda each: each[0]):
             if isinstance(node, Array):
-                store.set(f"{name}/zarr.json", _known(served, join_path(path, name), node, gzip).document)
+                with suppress(UnsupportedError):  # who asks for that one is told; it harms no other
+                    store.set(f"{name}/zarr.json", _known(served, join_path(path, name), node, gzip).document)
             else:
                 zardine.create_group(store, path=name, attributes=dict(node.attributes))
     except ArrayChangedError:
@@ -201,6 +209,11 @@ def _chunk_shape(source: Array) -> tuple[int, ...]:
 
 def _plain_dtype(source: Array) -> np.dtype[Any]:
     dtype, name = source.dtype, source.metadata.data_type.name
+    if source.metadata.data_type.of_v2_only and dtype == np.object_:
+        raise UnsupportedError(
+            f"{source.name} holds Python objects, which Zarr v3 has no data type for: it is served as it is stored, "
+            "below /data, and not here"
+        )
     if dtype.kind in "Mm":
         return np.dtype(np.int64)
     if dtype.kind in "UTS":

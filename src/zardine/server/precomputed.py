@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from zardine.buffers import BytesLike
 from zardine.cache import Cache
-from zardine.errors import UnsupportedError
+from zardine.errors import CorruptionError, DataError, UnsupportedError
 from zardine.metadata.documents import GroupMetadata
 from zardine.server.data import held_value, not_found, send_value
 from zardine.server.served import Served
@@ -30,6 +30,8 @@ _MOST_VERTICES: Final = 4_000_000
 """Of points and straight lines, which are held in memory."""
 _PER_VERTEX: Final = 120
 """Bytes that one takes there, about."""
+_UNPROCESSABLE: Final = 422
+"""RFC 9110, 15.5.21."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +45,13 @@ class Precomputed:
 
     async def answer(self, request: Request, served: Served, key: str) -> Response:
         """Answer a request for ``key``, relative to the node that is served."""
-        found = await in_thread(self._value, served, key)
+        try:
+            found = await in_thread(self._value, served, key)
+        except CorruptionError:
+            raise
+        except DataError as error:  # the store is as it should be, and neuroglancer has no form for it
+            text = f"{key} has no form for neuroglancer: {error}\n"
+            return Response(text, _UNPROCESSABLE, media_type="text/plain")
         if found is None:
             return not_found("no document or value of neuroglancer is called so here")
         media_type = "application/json" if key.rpartition("/")[2] == "info" else "application/octet-stream"

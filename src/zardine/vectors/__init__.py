@@ -122,6 +122,6 @@ _exports = Exports(
     },
 )
 
-__all__ = _exports.names
+__all__ = [name for name in _exports.names if name != "open"]  # "import *" leaves the built-in one alone
 __dir__ = _exports.listed
 __getattr__ = _exports.load

@@ -71,8 +71,8 @@ def plan_write_cells(
 
     Space is cut into boxes of whole shards, a job for each. A job calls ``source(box)``, ``box`` being the lowest and
     the highest corner, and stores what that gives: :class:`Points` or :class:`Polylines`, or ``None`` for nothing.
-    Points on an upper face of the box are of the next one: they are left out, and have to be given again there. Where
-    ``bounds`` end at a face of chunks, the last boxes are that face alone. Nothing is seen of the store before
+    Points on an upper face of the box are of the next one: they are left out, and have to be given again there; those
+    on the upper ``bounds`` are of the last one. No box is without thickness. Nothing is seen of the store before
     :meth:`~zardine.jobs.Plan.finish`, which :meth:`~zardine.jobs.Plan.run` calls in the end.
 
     - ``source``: a function at the top of a module, or its name as ``"module:function"``. It has to give the same

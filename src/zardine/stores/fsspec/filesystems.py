@@ -196,6 +196,18 @@ def is_reference(fs: Any, name: str) -> bool:
     return "reference" in names_of(fs) and name in fs.references
 
 
+def is_no_reference(fs: Any, name: str) -> bool:
+    """Return whether a name is none that references kept as Parquet can have: they have documents of v2, and chunks.
+
+    fsspec takes any other one for the number of a chunk: that is a ``ValueError``, or an empty file below an array
+    without axes.
+    """
+    if "reference" not in names_of(fs) or isinstance(fs.references, dict):
+        return False
+    folder, _, last = name.rpartition("/")
+    return bool(folder) and not last.startswith(".z") and not all(each.isdecimal() for each in last.split("."))
+
+
 def is_inline(fs: Any, name: str) -> bool:
     """Return whether the bytes of a file are in the document of references itself.
 

@@ -33,6 +33,7 @@ from zardine.stores.fsspec.filesystems import (
     has_buckets,
     is_busy,
     is_inline,
+    is_no_reference,
     is_reference,
     is_rooted,
     is_without_bucket,
@@ -219,6 +220,8 @@ class FsspecStore(Store):
             return found
 
     def _info(self, name: str) -> Mapping[str, Any] | None:
+        if is_no_reference(self._fs, name):
+            return None
         try:
             info: Mapping[str, Any] = self._ask(self._fs.info, name)
         except _MISSING as error:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.chunk_grids.axis import Axis
 from zardine.errors import CorruptionError, DataError, MetadataError, PlanError, ZardineError
 from zardine.hierarchy.create import create_ancestors
 from zardine.hierarchy.find import HIDDEN, find_node
@@ -75,6 +76,8 @@ _COPIES: Final = 4
 _BESIDE: Final = {"points": 112, "objects": 240, "lines": 1024}
 """Bytes for each vertex beside its values, at most, as measured: where it is stored; and of lines fragments, manifests
 and links, as where each vertex is in another chunk than the one before."""
+_NO_THICKNESS: Final = 1e-9
+"""Of the size of a chunk: what is thinner is a face of it, but for rounding."""
 _NOTHING: Final[dict[str, Any]] = {"vertices": 0, "record": None}
 """What a job has found that has written nothing."""
 _IDS, _MANIFESTS = "object_index/object_ids", "object_index/manifests"
@@ -156,7 +159,26 @@ class CellsWork(Work):
         )
         what = "lines" if self._is_of_lines else "objects" if self.request["objects"] else "points"
         memory = self.request["max_vertices"] * (_COPIES * each + _BESIDE[what]) + _FIXED
-        return (Stage("write", (BlockGrid.regular(self._new.grid.shape, self._block),), memory),)
+        return (Stage("write", (self._boxes,), memory),)
+
+    @cached_property
+    def _boxes(self) -> BlockGrid:
+        """The boxes of all jobs.
+
+        Where the bounds end at a face of chunks, positions on that face are in chunks of their own. Of these alone no
+        box would have any thickness: they are of the last one before.
+        """
+        shape, high = self._prepared.chunk_shape, self._prepared.bounds[1]
+        axes = []
+        for axis, (length, block) in enumerate(zip(self._new.grid.shape, self._block, strict=True)):
+            before = -(-length // block) - 1  # boxes before the last one
+            first = self._new.grid.origin[axis] + before * block
+            if before > 0 and high[axis] - first * shape[axis] <= shape[axis] * _NO_THICKNESS:
+                runs = ((block, before - 1), (length - (before - 1) * block, 1))
+                axes.append(Axis(length, runs[before == 1 :]))
+            else:
+                axes.append(Axis.regular(length, block))
+        return BlockGrid(tuple(axes))
 
     @property
     def home(self) -> Place:

@@ -38,8 +38,9 @@ from zardine.vectors.content.changes import changed_vertices
 from zardine.vectors.content.columns import Column, check_name, column_of
 from zardine.vectors.content.content import Columns, Content, Groups
 from zardine.vectors.format.ragged import find_rows
-from zardine.vectors.reading.answer import matching_rows, no_attribute, wanted_objects, with_objects_named
+from zardine.vectors.reading.answer import matching_rows, wanted_objects, with_objects_named
 from zardine.vectors.reading.loading_objects import load_manifests
+from zardine.vectors.reading.missing import no_attribute
 from zardine.vectors.reading.query import Query, Where
 from zardine.vectors.storing.level_nodes import replaced_nodes
 from zardine.vectors.storing.store import Level

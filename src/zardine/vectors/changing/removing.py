@@ -35,7 +35,7 @@ from zardine.vectors.content.plan import MANIFESTS_AT_ONCE
 from zardine.vectors.format.manifests import encode_manifests
 from zardine.vectors.format.ragged import find_rows, row_numbers, starts_of, take_rows, unique_rows
 from zardine.vectors.format.removed_objects import MOST_RUNS, REMOVED, are_sole, runs_of
-from zardine.vectors.reading.answer import chunks_for, matching_rows, no_attribute, wanted_objects, with_objects_named
+from zardine.vectors.reading.answer import chunks_for, matching_rows, wanted_objects, with_objects_named
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_links
 from zardine.vectors.reading.loading_objects import (
@@ -47,6 +47,7 @@ from zardine.vectors.reading.loading_objects import (
     with_objects,
 )
 from zardine.vectors.reading.manifests import Manifests
+from zardine.vectors.reading.missing import no_attribute
 from zardine.vectors.reading.presence import same_list
 from zardine.vectors.reading.query import ALL, Query
 from zardine.vectors.storing.store import Level

@@ -27,6 +27,7 @@ from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
+from zardine.vectors.exchange.export_folder import check_complete
 from zardine.vectors.exchange.export_work import planned_export
 from zardine.vectors.exchange.feature_parts import FeatureParts
 from zardine.vectors.exchange.features_out import features_out
@@ -175,6 +176,8 @@ def format_of(
         if found:
             names = " or ".join(each.name for each in found)
             raise DataError(f"{place} holds files of several formats: format= says which are read: {names}")
+    if stored and Path(text).is_dir():
+        check_complete(Path(text))  # half an export may have no file yet
     endings = [ending for each in FORMATS.values() for ending in each.endings]
     raise UnsupportedError(f"{place}: the ending is none of {', '.join(endings)}: format= names the format")
 

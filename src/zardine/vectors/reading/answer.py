@@ -27,6 +27,7 @@ from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_links
 from zardine.vectors.reading.loading_objects import load_groups, load_manifests, load_object_tables, with_objects
 from zardine.vectors.reading.manifests import Manifests
+from zardine.vectors.reading.missing import no_attribute
 from zardine.vectors.reading.presence import check_on_grid, present_chunks
 from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.storing.cells import CellArray
@@ -123,16 +124,6 @@ def _is_of_objects(level: Level, name: str) -> bool:
     if level.node("object_index") is None or name == level.document.block.get("chunk_attribute_name"):
         return False
     return level.node(f"vertex_attributes/{name}") is None and level.node(f"object_attributes/{name}") is not None
-
-
-def no_attribute(level: Level, name: str) -> SelectionError:
-    """The error for a condition on an attribute that neither vertices nor objects have."""
-    there = {kind: level.names(f"{kind}_attributes") for kind in ("vertex", "object")}
-    told = [f"of {kind} attributes {', '.join(names)}" for kind, names in there.items() if names]
-    return SelectionError(
-        f"{level.owner.name} has no vertex attribute {name!r}, and no object attribute; there are "
-        f"{', '.join(told) if told else 'none'}"
-    )
 
 
 def check_geometry(level: Level, *names: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zardine.errors import CorruptionError, SelectionError
+from zardine.errors import CorruptionError
 from zardine.hierarchy.place import find_place
 from zardine.nodes.array import Array
 from zardine.public_names import public
@@ -19,6 +19,7 @@ from zardine.vectors.reading.answer import Asked, reads_together, resolve
 from zardine.vectors.reading.kept import KeptLevel, kind_of
 from zardine.vectors.reading.loading import names_in
 from zardine.vectors.reading.loading_objects import load_object_tables
+from zardine.vectors.reading.missing import missing_attribute
 from zardine.vectors.reading.presence import present_chunks
 from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.reading.rereading import open_level
@@ -153,7 +154,7 @@ def _of_vertices(asked: Asked, *, fragments: bool) -> Iterator[tuple[str, CellAr
         relative = f"vertex_attributes/{name}"
         array = level.cells(relative)
         if array is None:
-            raise SelectionError(f"{level.owner.name} has no attribute {relative!r} at level {level.document.level}")
+            raise missing_attribute(level, relative)
         yield relative, array
 
 

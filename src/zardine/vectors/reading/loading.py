@@ -19,11 +19,12 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
 from zardine.engine.side_by_side import begun
-from zardine.errors import CorruptionError, DataError, SelectionError, StoreError, UnsupportedError, ZardineError
+from zardine.errors import CorruptionError, DataError, StoreError, UnsupportedError, ZardineError
 from zardine.vectors.content.columns import Column, native
 from zardine.vectors.content.content import Content, Fragments
 from zardine.vectors.format.fragment_index import FragmentIndex, decode_index, decode_ranges
 from zardine.vectors.format.ragged import find_rows, ranges, starts_of, unique_rows
+from zardine.vectors.reading.missing import missing_attribute
 from zardine.vectors.reading.presence import (
     check_all,
     check_empty,
@@ -277,7 +278,7 @@ def stored_column(
         return ahead
     array = level.cells(relative)
     if array is None:
-        raise SelectionError(f"{level.owner.name} has no attribute {relative!r} at level {level.document.level}")
+        raise missing_attribute(level, relative)
     check(array)
     return array, array.read_together(keys)
 

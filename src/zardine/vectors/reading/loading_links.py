@@ -12,7 +12,7 @@ import numpy as np
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
 from zardine.engine.side_by_side import begun
-from zardine.errors import CorruptionError, DataError, SelectionError
+from zardine.errors import CorruptionError, DataError
 from zardine.vectors.content.columns import Column, column_of
 from zardine.vectors.content.content import Content, Links
 from zardine.vectors.content.link_placement import anchors_for, restore_order
@@ -20,6 +20,7 @@ from zardine.vectors.format.links import decode_links, parse_delta, parse_segmen
 from zardine.vectors.format.ragged import find_rows, row_numbers, unique_rows
 from zardine.vectors.reading.ahead import ask_on
 from zardine.vectors.reading.loading import column_of_cells, dtype_of
+from zardine.vectors.reading.missing import missing_attribute
 from zardine.vectors.reading.presence import lost_cell, present_chunks
 from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.storing.cells import CellArray, child
@@ -335,7 +336,7 @@ def _check_absent(level: Level, name: str, delta: int, segment: str, cells: int)
     """Raise where an attribute should have an array beside that of links, in which it has values for some cells."""
     family = f"link_attributes/{name}"
     if level.node(family) is None:
-        raise SelectionError(f"{level.owner.name} has no attribute {family!r} at level {level.document.level}")
+        raise missing_attribute(level, family)
     if cells and level.node(f"{family}/{signed(delta)}") is not None:
         place = child(level.path, f"{family}/{signed(delta)}/{segment}")
         raise CorruptionError("the values of an attribute of these links are missing", array=place)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
 from zardine.engine.side_by_side import begun
-from zardine.errors import CorruptionError, DataError, SelectionError
+from zardine.errors import CorruptionError, DataError
 from zardine.nodes.array import Array
 from zardine.vectors.content.columns import Column, column_of
 from zardine.vectors.content.content import Content, Groups, Objects
@@ -23,6 +23,7 @@ from zardine.vectors.format.removed_objects import RemovedIds, parse_removed
 from zardine.vectors.reading.ahead import ask_on
 from zardine.vectors.reading.kept_manifests import kept_manifests
 from zardine.vectors.reading.manifests import Manifests, places_among
+from zardine.vectors.reading.missing import missing_attribute
 from zardine.vectors.reading.presence import check_objects
 from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.storing.cells import child
@@ -242,7 +243,7 @@ def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> d
     for name, table in zip(names, tables, strict=True):
         found = table()
         if found is None:
-            raise SelectionError(f"{level.owner.name} has no attribute {family}/{name} at level {level.document.level}")
+            raise missing_attribute(level, f"{family}/{name}")
         table, values = found
         if table.ndim == 0 or len(table) != count:
             reason = f"{table.shape} attribute values for {count} rows"
