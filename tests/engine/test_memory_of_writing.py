@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import zardine
 from zardine.buffers import BytesLike
+from zardine.engine import new_shard
 from zardine.storage import MemoryStore
 from zardine.stores import base
 
@@ -102,3 +104,25 @@ def test_what_has_to_be_in_memory_is_made_there_at_once_unless_it_is_large(monke
         array[...] = values
         np.testing.assert_array_equal(array[...], values)
         assert bool(parts) == (rows > 32)  # MiB
+
+
+def test_many_threads_encode_no_more_at_a_time_than_the_window_has_room_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    counts: list[int] = []
+    encode = new_shard._encode
+
+    def noted(change: Any, jobs: Any, covered: Any) -> Any:
+        counts.append(len(jobs))
+        return encode(change, jobs, covered)
+
+    monkeypatch.setattr(new_shard, "_encode", noted)
+    shape = (20, 1024, 1024)
+    lz4 = [{"name": "numcodecs.lz4", "configuration": {}}]
+    array = zardine.create_array(
+        tmp_path / "a", shape=shape, chunks=(1, 1024, 1024), shards=shape, dtype="u1", compressors=lz4
+    )
+    with zardine.config.set({"threads": 16, "window_bytes": 2**24}):
+        array[...] = 1
+    assert counts == [4] * 5
+    assert (array[...] == 1).all()

@@ -127,9 +127,12 @@ def _place(index: ShardIndex, rows: Ints, chunks: _Chunks, start: int) -> None:
 
 
 def _chunks_of(handle: ArrayHandle, nbytes: int) -> int:
-    """How many chunks of so many bytes are encoded together: some for each thread, if they are small; else one."""
-    most = min(nbytes, window_bytes() // 4) // max(1, handle.layout.chunk_nbytes)
-    return max(1, most, thread_count())
+    """How many chunks of so many bytes are encoded together: some for each thread, if they are small; else one.
+
+    All within a quarter of the window, as they are in memory more than once.
+    """
+    fitting = window_bytes() // 4 // max(1, handle.layout.chunk_nbytes)
+    return max(1, min(fitting, max(nbytes // max(1, handle.layout.chunk_nbytes), thread_count())))
 
 
 def _encoded(
