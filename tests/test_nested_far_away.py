@@ -153,6 +153,21 @@ def test_groups_that_were_left_out_are_made_by_the_next() -> None:
             assert sorted(store.list()) == sorted([*groups, "a/b/c/d/zarr.json"])
 
 
+@pytest.mark.parametrize("there", ["a/b/zarr.json", "a/b/c/zarr.json"])
+def test_who_may_not_store_groups_that_were_left_out_creates_below_them(there: str) -> None:
+    store = MemoryStore()
+    store.set("zarr.json", GROUP_3)
+    store.set(there, GROUP_3)
+    guest = Refusing(Far(store))
+    guest.refused = frozenset({"zarr.json", "a/zarr.json"})
+    create(guest)
+    assert "a/b/c/d/zarr.json" in set(store.list())
+    assert {"a/b/zarr.json", "a/b/c/zarr.json"} <= set(store.list())
+    assert not store.exists("a/zarr.json")
+    create(Far(store), overwrite=True)
+    assert store.exists("a/zarr.json")
+
+
 def test_groups_that_were_all_there_are_not_asked_for_again(bucket: FarBucket) -> None:
     group = zardine.create_group(bucket.near(), path="a/b/c")
     store = bucket.far()

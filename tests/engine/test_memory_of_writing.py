@@ -6,11 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import zardine
+from zardine.buffers import BytesLike
+from zardine.engine import new_shard
+from zardine.storage import MemoryStore
+from zardine.stores import base
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux tells the most memory in use")
 
@@ -79,3 +86,43 @@ def test_a_shard_is_in_memory_once(store: str, codecs: str, kernel: bool, tmp_pa
         assert most < 64 * 2**20
     else:
         assert most < 1.3 * stored + 64 * 2**20  # 2.0 times, as it was, is more
+
+
+def test_what_has_to_be_in_memory_is_made_there_at_once_unless_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[int] = []
+    write = base._ValueInMemory.write
+
+    def noted(value: base._ValueInMemory, pieces: Sequence[BytesLike]) -> None:
+        parts.append(value.size)
+        write(value, pieces)
+
+    monkeypatch.setattr(base._ValueInMemory, "write", noted)
+    for rows in (20, 40):
+        shape = (rows, 1024, 1024)
+        array = zardine.create_array(MemoryStore(), shape=shape, chunks=(1, 512, 512), shards=shape, dtype="u1")
+        values = np.arange(rows, dtype="u1")[:, None, None] + np.zeros(shape, "u1")
+        array[...] = values
+        np.testing.assert_array_equal(array[...], values)
+        assert bool(parts) == (rows > 32)  # MiB
+
+
+def test_many_threads_encode_no_more_at_a_time_than_the_window_has_room_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    counts: list[int] = []
+    encode = new_shard._encode
+
+    def noted(change: Any, jobs: Any, covered: Any) -> Any:
+        counts.append(len(jobs))
+        return encode(change, jobs, covered)
+
+    monkeypatch.setattr(new_shard, "_encode", noted)
+    shape = (20, 1024, 1024)
+    lz4 = [{"name": "numcodecs.lz4", "configuration": {}}]
+    array = zardine.create_array(
+        tmp_path / "a", shape=shape, chunks=(1, 1024, 1024), shards=shape, dtype="u1", compressors=lz4
+    )
+    with zardine.config.set({"threads": 16, "window_bytes": 2**24}):
+        array[...] = 1
+    assert counts == [4] * 5
+    assert (array[...] == 1).all()

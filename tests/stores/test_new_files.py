@@ -97,6 +97,20 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert files(tmp_path) == []
 
 
+def test_errors_of_who_makes_the_bytes_are_not_those_of_the_file(tmp_path: Path) -> None:
+    store, own = LocalStore(tmp_path), OSError(errno.EIO, "of a codec that reads files")
+
+    def make() -> None:
+        with store.new_value("a/k") as new:
+            new.write([b"new"])
+            raise own
+
+    with pytest.raises(OSError, match="of a codec") as raised:
+        make()
+    assert raised.value is own
+    assert files(tmp_path) == []
+
+
 def test_room_that_files_take_which_are_closed_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 

@@ -7,6 +7,7 @@ which they lie in the shard. The index comes last; where it stands at the start,
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,8 @@ from zardine.stores.base import Condition, NewValue, Version
 
 _AT_A_TIME: Final = 2**23
 """Bytes of the elements of chunks that are encoded together; a shard with no more is made in memory."""
+_IN_MEMORY: Final = 2**25
+"""The same of a shard that has to be in memory anyway: up to here it costs less to make it there at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,12 +69,12 @@ def new_shard(
     else:
         jobs = np.arange(len(rows)) if change.encodes_many() else np.argsort(rows)
     index = empty_index(layout.count)
-    at_a_time = _chunks_at_a_time(handle)
-    if len(jobs) <= at_a_time:
-        shard = _in_memory(change, layout, rows, jobs, covered, index)
-        yield None if shard is None else NewShard(index, lambda to: handle.store.set(key, shard, condition=to))
-        return
-    with handle.store.new_value(key) as value:
+    at_a_time = _chunks_of(handle, _AT_A_TIME)
+    with nullcontext() if len(jobs) <= at_a_time else handle.store.new_value(key) as value:
+        if value is None or (value.is_in_memory and len(jobs) <= _chunks_of(handle, _IN_MEMORY)):
+            shard = _in_memory(change, layout, rows, jobs, covered, index)
+            yield None if shard is None else NewShard(index, lambda to: handle.store.set(key, shard, condition=to))
+            return
         for some, chunks in _encoded(change, jobs, covered, at_a_time):
             if layout.index_at_start and not value.size:
                 value.write([bytes(layout.index_size)])
@@ -123,10 +126,13 @@ def _place(index: ShardIndex, rows: Ints, chunks: _Chunks, start: int) -> None:
     index.lengths[rows] = chunks.lengths
 
 
-def _chunks_at_a_time(handle: ArrayHandle) -> int:
-    """How many chunks are encoded together: some for each thread, if they are small; else one."""
-    most = min(_AT_A_TIME, window_bytes() // 4) // max(1, handle.layout.chunk_nbytes)
-    return max(1, most, thread_count())
+def _chunks_of(handle: ArrayHandle, nbytes: int) -> int:
+    """How many chunks of so many bytes are encoded together: some for each thread, if they are small; else one.
+
+    All within a quarter of the window, as they are in memory more than once.
+    """
+    fitting = window_bytes() // 4 // max(1, handle.layout.chunk_nbytes)
+    return max(1, min(fitting, max(nbytes // max(1, handle.layout.chunk_nbytes), thread_count())))
 
 
 def _encoded(

@@ -2,8 +2,8 @@
 
 Far away all of them are asked for at the same time, and those that are missing are stored at the same time, once the
 outermost is there. A process that is killed in that may leave a group without a document between two that have one: who
-creates a node below it later stores that, too. A process that has seen that none is missing asks for the innermost
-alone.
+creates a node below it later stores that, too, if that can be done. A process that has seen that none is missing asks
+for the innermost alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from zardine.cache import Cache
 from zardine.engine.freshness import is_far
@@ -33,8 +33,16 @@ from zardine.metadata.v2 import GROUP
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Condition, Reading, Store
 
-Missing = tuple[list[str], int]
-"""Paths of groups that have no document, the inner ones first, and the version of Zarr that they shall be of."""
+
+class Missing(NamedTuple):
+    """Groups that have no document."""
+
+    paths: list[str]
+    """Those that are to be there before the node is, the inner ones first."""
+    zarr_format: int
+    left_out: Sequence[str] = ()
+    """Those that another process has left out further up; the node is to be had without them, too."""
+
 
 _DOCUMENTS: Final = {3: DOCUMENT_NAME, 2: GROUP}
 """Name of the document that makes a group."""
@@ -122,8 +130,9 @@ def missing_ancestors(store: Store, path: str, zarr_format: int | None, above: A
     :func:`~zardine.hierarchy.find.find_node` raises, for the innermost place first.
     """
     missing: list[str] = []
+    left_out: list[str] = []
     if not path or zarr_format == 1:
-        return missing, 3
+        return Missing(missing, 3)
     above = Above(store, path) if above is None else above
     places = list(zip(above.paths, above.seen, strict=True))
     far = is_far(store)
@@ -141,23 +150,22 @@ def missing_ancestors(store: Store, path: str, zarr_format: int | None, above: A
         if node is not None:  # what is above an existing group exists too, or is not to be a group
             zarr_format = node.zarr_format if zarr_format is None else zarr_format
             if far and zarr_format == node.zarr_format:
-                missing += _left_out(store, places[number + 1 :], zarr_format)
+                left_out = _left_out(store, places[number + 1 :], zarr_format)
             break
         missing.append(ancestor)
-    if far and not missing:
+    if far and not missing and not left_out:
         above.note_whole()
-    return missing, 3 if zarr_format is None else zarr_format
+    return Missing(missing, 3 if zarr_format is None else zarr_format, left_out)
 
 
 def create_groups(store: Store, groups: Missing) -> None:
     """Store documents of groups, the outer ones first; far away all but the outermost at the same time.
 
-    What another process has stored there meanwhile stays.
+    What another process has stored there meanwhile stays. Those that another process has left out may stay so.
     """
-    missing, zarr_format = groups
-    if not missing:
+    if not groups.paths and not groups.left_out:
         return
-    group = GroupMetadata(zarr_format=zarr_format)
+    group = GroupMetadata(zarr_format=groups.zarr_format)
     document = to_documents(group)[names_of(group)[0]]
     assert document is not None
 
@@ -165,9 +173,14 @@ def create_groups(store: Store, groups: Missing) -> None:
         with suppress(ConditionFailedError):  # another process has just created it
             store.set(document_key(path, group), document, condition=Condition(None))
 
-    *others, outermost = missing
-    create(outermost)
-    side_by_side(store, [partial(create, path) for path in reversed(others)])
+    def try_to_create(path: str) -> None:
+        with suppress(ZardineError):  # who may write below a group need not have the right to write above it
+            create(path)
+
+    for outermost in groups.paths[-1:]:
+        create(outermost)
+    calls = [partial(create, path) for path in reversed(groups.paths[:-1])]
+    side_by_side(store, [*calls, *(partial(try_to_create, path) for path in reversed(groups.left_out))])
 
 
 def _look(store: Store, path: str, seen: Seen, *, is_new: bool) -> NodeMetadata | None:

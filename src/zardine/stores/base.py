@@ -23,7 +23,7 @@ from functools import lru_cache
 from io import BytesIO
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
@@ -136,6 +136,9 @@ class NewValue(ABC):
     """A value that is written piece by piece; see :meth:`Store.new_value`."""
 
     __slots__ = ("size",)
+
+    is_in_memory: ClassVar[bool] = False
+    """Whether all that was written is held in memory until it is stored."""
 
     size: int
     """Bytes that it has so far."""
@@ -631,6 +634,8 @@ class _ValueInMemory(NewValue):
     """Its bytes are those of a ``bytes`` object, which the store may keep: they are not copied again."""
 
     __slots__ = ("_data", "_key", "_store")
+
+    is_in_memory = True
 
     def __init__(self, store: Store, key: str) -> None:
         self._store = store

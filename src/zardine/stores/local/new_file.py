@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 from zardine.buffers import BytesLike
 from zardine.stores.attempts import RACES
@@ -21,25 +21,37 @@ NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) 
 class NewFile(NewValue):
     """A file in the directory that ``open_directory`` opens, or makes, which ``put`` gives its name.
 
-    Both are made when the first bytes are written. Whoever has it closes it, which removes what was not put.
+    Both are made when the first bytes are written. Whoever has it closes it, which removes what was not put. ``fail``
+    raises what is to be said of an error of the file; errors of those who make the bytes are theirs.
     """
 
-    __slots__ = ("_open_directory", "_put", "directory", "fd", "is_put", "temporary")
+    __slots__ = ("_fail", "_open_directory", "_put", "directory", "fd", "is_put", "temporary")
 
-    def __init__(self, open_directory: Callable[[], int], put: Callable[[NewFile, Condition | None], Version]) -> None:
-        self._open_directory, self._put = open_directory, put
+    def __init__(
+        self,
+        open_directory: Callable[[], int],
+        put: Callable[[NewFile, Condition | None], Version],
+        fail: Callable[[OSError], NoReturn],
+    ) -> None:
+        self._open_directory, self._put, self._fail = open_directory, put, fail
         self.directory = self.fd = -1
         self.temporary = temporary_name()
         self.size = 0
         self.is_put = False
 
     def write(self, parts: Sequence[BytesLike]) -> None:
-        if self.fd < 0:
-            self._open()
-        write_parts(self, self.size, parts)
+        try:
+            if self.fd < 0:
+                self._open()
+            write_parts(self, self.size, parts)
+        except OSError as error:
+            self._fail(error)
 
     def write_at(self, offset: int, parts: Sequence[BytesLike]) -> None:
-        write_parts(self, offset, parts)
+        try:
+            write_parts(self, offset, parts)
+        except OSError as error:
+            self._fail(error)
 
     def _open(self) -> None:
         for last in (*[False] * (RACES - 1), True):
@@ -53,14 +65,14 @@ class NewFile(NewValue):
                     raise
 
     def put(self, condition: Condition | None = None) -> Version:
-        if self.fd < 0:
-            self._open()
         while True:
             try:
+                if self.fd < 0:
+                    self._open()
                 version = self._put(self, condition)
             except OSError as error:
                 if not made_room(error):
-                    raise
+                    self._fail(error)
             else:
                 self.is_put = True
                 return version

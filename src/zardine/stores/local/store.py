@@ -433,11 +433,13 @@ class LocalStore(Store):
                 os.fsync(new.directory)
             return version_of(status)
 
-        new = NewFile(lambda: self._base.open(prefix, create=True, durable=self._durable), put)
+        new = NewFile(
+            lambda: self._base.open(prefix, create=True, durable=self._durable),
+            put,
+            lambda error: self._fail("write", key, error),
+        )
         try:
             yield new
-        except OSError as error:
-            self._fail("write", key, error)
         finally:
             new.close()
             if not new.is_put:
