@@ -6,12 +6,16 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
+use crate::held_locks::HeldLock;
 use crate::known_file::{Identity, KnownFile};
 
 const DIRECTORY: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
 
 /// A shared `flock` of the directory, until this goes.
-pub struct DirectoryWriter(File);
+pub struct DirectoryWriter {
+    _held: HeldLock,
+    directory: File,
+}
 
 impl DirectoryWriter {
     /// `None`: others wait already, or the directory is gone.
@@ -37,23 +41,24 @@ impl DirectoryWriter {
             return Ok(None);
         };
         let name = CString::new(&path[end + 1..])?;
-        let is_current = Identity::in_directory(writer.0.as_raw_fd(), &name) == Some(document.identity);
+        let is_current = Identity::in_directory(writer.directory.as_raw_fd(), &name) == Some(document.identity);
         Ok((is_current && devices.contains(&status.dev())).then_some(writer))
     }
 
     fn locked(directory: File) -> io::Result<Option<(Self, Metadata)>> {
+        let held = HeldLock::of(&directory);
         if directory.try_lock_shared().is_err() {
             return Ok(None);
         }
-        let writer = DirectoryWriter(directory);
-        let status = writer.0.metadata()?;
+        let writer = DirectoryWriter { _held: held, directory };
+        let status = writer.directory.metadata()?;
         Ok((status.nlink() > 0).then_some((writer, status)))
     }
 }
 
 impl Drop for DirectoryWriter {
     fn drop(&mut self) {
-        let _ = self.0.unlock(); // in words: closing does not unlock if a forked process has a copy
+        let _ = self.directory.unlock(); // in words: closing does not unlock if a forked process has a copy
     }
 }
 

@@ -34,6 +34,7 @@ pub mod extents;
 pub mod fill_value;
 pub mod fragment_ranges;
 pub mod growing_cells;
+pub mod held_locks;
 pub mod job_table;
 pub mod known_file;
 pub mod line_parts;

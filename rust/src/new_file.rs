@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::SystemTime;
 
+use crate::held_locks::HeldLock;
 use crate::known_file::Identity;
 use crate::strided_memory::SharedBytes;
 
@@ -64,6 +65,7 @@ impl Replaces {
 
 /// A regular file that is to give way to a new one: locked (`flock`) until then, so that nobody else changes it.
 pub struct OldFile {
+    held: Option<HeldLock>,
     file: Option<File>,
     status: Metadata,
 }
@@ -85,11 +87,13 @@ impl OldFile {
 
     /// Leave the file to the caller, locked.
     pub fn keep(mut self) -> RawFd {
+        self.held = None;
         self.file.take().map_or(-1, IntoRawFd::into_raw_fd)
     }
 
     /// Close the file and leave its lock, which is that of another process.
     pub fn abandon(mut self) {
+        self.held = None;
         drop(self.file.take());
     }
 
@@ -101,6 +105,7 @@ impl OldFile {
     fn unlock(&mut self) -> Option<File> {
         let file = self.file.take()?;
         let _ = file.unlock(); // in words: closing does not unlock if a forked process has a copy
+        self.held = None;
         Some(file)
     }
 }
@@ -133,11 +138,12 @@ impl NewFile {
             }
             Err(error) => return Err(error),
         };
+        let held = HeldLock::of(&file);
         if file.try_lock().is_err() {
             return Ok(None);
         }
         let status = file.metadata()?;
-        let old = OldFile { file: Some(file), status };
+        let old = OldFile { held: Some(held), file: Some(file), status };
         let usual = old.status.is_file() && old.status.nlink() == 1 && !(is_edited && self.has_record());
         let usual = usual && self.replaces.allows(&old.status);
         // what is never edited holds what it held when it is not meant any more; that is looked at before it is replaced
@@ -167,7 +173,7 @@ impl NewFile {
         let file = self.open(&self.name, OLD)?;
         let status = file.metadata()?;
         let usual = status.is_file() && status.nlink() == 1 && Identity::from(&status).version() == version;
-        Ok(usual.then_some(OldFile { file: None, status }))
+        Ok(usual.then_some(OldFile { held: None, file: None, status }))
     }
 
     /// Make the file of `content` in the place of the `old` one; it is locked, and to be replaced in its turn.
@@ -290,6 +296,7 @@ impl NewFile {
             }
             Err(error) => return Err(error),
         };
+        let _held = HeldLock::of(&old);
         if old.try_lock().is_err() {
             return Ok(false);
         }
@@ -420,7 +427,7 @@ impl Prepared<'_> {
         let before = self.file.as_ref()?.metadata().ok()?;
         let file = self.place(Some(old))?;
         let status = file.metadata().unwrap_or(before); // it has taken the place, and nobody may be told that it has not
-        Some(OldFile { file: Some(file), status })
+        Some(OldFile { held: Some(HeldLock::of(&file)), file: Some(file), status })
     }
 }
 
