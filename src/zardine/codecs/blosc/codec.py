@@ -123,7 +123,7 @@ def decompress_blosc(data: BytesLike, limit: SizeLimit, *, codec: str) -> BytesL
     limit.enforce(blosc_nbytes(data), codec)
     if blosc_nbytes(data) == 0:  # the library takes this for an error
         return b""
-    by_kernel = decompress(data, blosc_nbytes(data))
+    by_kernel = decompress(data, blosc_nbytes(data), codec=codec)
     if by_kernel is not None:
         return by_kernel
     if is_snappy(data):

@@ -35,7 +35,7 @@ def compress(data: BytesLike, cname: str, clevel: int, shuffle: int, typesize: i
     return result
 
 
-def decompress(data: BytesLike, nbytes: int) -> BytesLike | None:
+def decompress(data: BytesLike, nbytes: int, *, codec: str) -> BytesLike | None:
     """The ``nbytes`` bytes in a blosc buffer; ``None`` without the kernel.
 
     Raises :class:`~zardine.errors.ChunkDecodeError`.
@@ -46,7 +46,7 @@ def decompress(data: BytesLike, nbytes: int) -> BytesLike | None:
     jobs = np.array([[0, 0, len(data), 0]], np.int64)
     failed = _pipeline(("blosc", "zstd", 5, 0, 1, 0)).decode([data], jobs, [_whole(nbytes)], out.view("V1"), 1)
     if failed:
-        raise ChunkDecodeError(f"not valid blosc data: {failed[0][1]}", codec="blosc")
+        raise ChunkDecodeError(f"not valid blosc data: {failed[0][1]}", codec=codec)
     return out.data
 
 
