@@ -19,7 +19,6 @@ from servers import servers
 from servers.fault_proxy import FaultProxy
 from zardine.errors import ReadOnlyError, StoreError, UnsupportedError
 from zardine.storage import FsspecStore, HTTPStore, LocalStore, ZipStore
-from zardine.stores import pace
 from zardine.stores.fsspec.filesystems import missing_package
 from zardine.stores.object.urls import object_store_of_url
 from zardine.stores.pace import turns_of
@@ -376,12 +375,12 @@ def test_a_bucket_has_one_pace_whoever_asks_it(proxy):
 
 
 @QUIET
-def test_no_more_requests_go_at_a_time_than_the_pace_says(proxy, monkeypatch):
-    monkeypatch.setattr(pace, "MOST", 5)  # else more are tried
+def test_no_more_requests_go_at_a_time_than_the_pace_says(proxy):
     store = by_s3fs(proxy, f"{servers.new_bucket()}/a.zarr")
     values = np.arange(1, 25, dtype="i4")
     array = zardine.create_array(store, shape=(24,), chunks=(1,), dtype="i4")
-    turns_of(store._place, 1).pace.limit = 5
+    turns = turns_of(store._place, 1)
+    turns.pace.limit = turns.pace.most = 5  # else more are tried
     proxy.reset()
     proxy.latency = 0.02
     array[...] = values

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from zardine.stores import pace
-from zardine.stores.pace import FIRST, LEAST, MOST, Flow, Pace, Turns, turns_of
+from zardine.stores.pace import FIRST, LEAST, MOST, SMALL, Flow, Pace, Turns, turns_of
 
 UNIT = 1_000_000
 
@@ -99,6 +99,30 @@ def test_a_server_that_refuses_more_than_it_can_take_gets_less() -> None:
     run(pace, server, 10_000, refuses=refuses)
     assert pace.limit <= 40
     assert len([number for number in refused if number >= 1000]) < 0.3 * 9000
+
+
+def test_a_web_server_is_asked_by_few_until_it_is_known_to_be_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones that are near refuse connections, and each that is refused waits for a second or more."""
+    now = [0.0]
+    monkeypatch.setattr("zardine.stores.pace.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def answers(*seconds: float) -> Turns:
+        turns = Turns(Pace(UNIT), may_be_small=True)
+        assert turns.limit == SMALL
+        for each in seconds:
+            with turns.turn(0) as turn:
+                now[0] += each
+                turn.answered = 0
+        return turns
+
+    assert answers(0.03).limit == FIRST
+    assert answers(0.008, 0.008, 0.008).limit == SMALL
+    assert answers(0.008, 0.008, 0.008, 0.008).limit == FIRST
+    near = answers(0.3, 0.001)
+    assert near.limit == SMALL
+    for number in range(10_000):  # nor is it tried whether more are worth while
+        near.pace.note(1 + number * 0.001, 0, crowded=True)
+        assert near.limit <= SMALL
 
 
 def test_what_is_not_limited_teaches_nothing() -> None:

@@ -22,6 +22,14 @@ LEAST: Final = 4
 MOST: Final = 128
 FIRST: Final = 64
 """Requests at a time: never fewer, never more, and before anything is known."""
+SMALL: Final = 4
+"""The same of a web server before anything is known of it, and at most once an answer was quick. Small servers let few
+connections wait (Python's own five), and who is refused one waits for seconds; of a near one nobody needs more."""
+_NEAR: Final = 0.002
+_FAR: Final = 0.02
+"""Seconds of an answer of a web server that is near, and of one that is not. What is in between tells little: the first
+ones take longer; when there were some, and none was quick, it is far enough for many requests at a time."""
+_SOME: Final = 4
 
 _GAIN: Final = 1.05
 """What more requests at a time must give to be worth while: so many times what was given before."""
@@ -47,6 +55,8 @@ class Pace:
     """Bytes that count as much as a request."""
     limit: int = FIRST
     """How many requests may go at a time now."""
+    most: int = MOST
+    """How many ever may."""
     _kept: tuple[int, float] | None = None
     """The number that is kept, and the rate that it gave; while another is tried, too."""
     _best: float = 0.0
@@ -97,7 +107,7 @@ class Pace:
         number = self._kept[0]
         if self._failed < 2 or self._rested >= _REST:
             self._failed, self._rested = self._failed % 2, 0
-            other = min(MOST, -(-number * 3 // 2)) if self._goes_up else max(LEAST, number * 3 // 4)
+            other = min(self.most, -(-number * 3 // 2)) if self._goes_up else max(LEAST, number * 3 // 4)
             if other == number:
                 self._goes_up, self._failed = not self._goes_up, self._failed + 1
             number = other
@@ -174,6 +184,9 @@ class Turns:
 
     pace: Pace
     most_bytes: int = 256 * 2**20
+    may_be_small: bool = False
+    """Whether it may be a small server, of which no quick answer has come yet: see :data:`SMALL`."""
+    _slow: int = 0
     _changed: Condition = field(default_factory=Condition)
     _under_way: int = 0
     _waiting: int = 0
@@ -186,6 +199,8 @@ class Turns:
 
     def __post_init__(self) -> None:
         self._flow = Flow(self.pace.unit)
+        if self.may_be_small:
+            self.pace.limit = SMALL
 
     @property
     def limit(self) -> int:
@@ -228,6 +243,8 @@ class Turns:
             if turn.expected is None:
                 self._usual += (turn.nbytes - self._usual) / 8
             now = time.monotonic()
+            if self.may_be_small and turn.answered is not None:
+                self._weigh(now - turn.since)
             self.pace.note(now, turn.nbytes, crowded=self._waiting > 0, refused=turn.refused)
             if turn.answered is not None:
                 self._ended += turn.answered
@@ -235,6 +252,16 @@ class Turns:
             if self._waiting:
                 free = max(1, self.pace.limit - self._under_way)
                 self._changed.notify_all() if self._nbytes > self.most_bytes // 2 else self._changed.notify(free)
+
+    def _weigh(self, seconds: float) -> None:
+        """A server that may be small has answered."""
+        pace = self.pace
+        self._slow += _SOME if seconds >= _FAR else 1
+        if seconds < _NEAR:
+            self.may_be_small = False
+            pace.limit = pace.most = SMALL
+        elif pace.limit == SMALL and self._slow >= _SOME:
+            pace.limit = FIRST
 
     def _may_go(self, nbytes: int) -> bool:
         if self._under_way == 0:
@@ -279,14 +306,14 @@ class Turn:
 _turns: dict[Hashable, Turns] = {}
 
 
-def turns_of(place: Hashable, unit: int) -> Turns:
+def turns_of(place: Hashable, unit: int, *, may_be_small: bool = False) -> Turns:
     """Return the turns of a place (the bucket, or the web server), made when first asked for."""
     known = _turns.get(place)
-    return _turns.setdefault(place, Turns(Pace(unit))) if known is None else known
+    return _turns.setdefault(place, Turns(Pace(unit), may_be_small=may_be_small)) if known is None else known
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_turns.clear)  # who has a turn there is in the parent
 
 
-__all__ = ["FIRST", "LEAST", "MOST", "Flow", "Pace", "Turn", "Turns", "turns_of"]
+__all__ = ["FIRST", "LEAST", "MOST", "SMALL", "Flow", "Pace", "Turn", "Turns", "turns_of"]

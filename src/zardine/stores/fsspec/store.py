@@ -49,7 +49,7 @@ from zardine.stores.fsspec.filesystems import (
 )
 from zardine.stores.locks import KeyedLock
 from zardine.stores.object.client import concurrently
-from zardine.stores.pace import turns_of
+from zardine.stores.pace import Turns, turns_of
 from zardine.stores.this_process import Ticket, check_own, process_name
 from zardine.stores.url_text import without_password
 
@@ -208,7 +208,7 @@ class FsspecStore(Store):
         """
         if self._place is None:
             return method(*args, **more)
-        with turns_of(self._place, _REMOTE.gap).turn(nbytes, is_busy) as turn:
+        with self._turns.turn(nbytes, is_busy) as turn:
             try:
                 found = method(*args, **more)
             except FileNotFoundError as error:
@@ -240,9 +240,14 @@ class FsspecStore(Store):
     @property
     def cost(self) -> ReadCost:
         if self._place is not None:
-            turns = turns_of(self._place, _REMOTE.gap)
+            turns = self._turns
             self._cost = self._cost.as_measured(turns.limit, turns.spare)
         return self._cost
+
+    @property
+    def _turns(self) -> Turns:
+        """Those of all who ask the same bucket or server."""
+        return turns_of(self._place, _REMOTE.gap, may_be_small=names_of(self._fs)[0] in ("http", "https"))
 
     # writeable
 
