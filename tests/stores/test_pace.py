@@ -123,6 +123,8 @@ def test_a_web_server_is_asked_by_few_until_it_is_known_to_be_far(monkeypatch: p
     for number in range(10_000):  # nor is it tried whether more are worth while
         near.pace.note(1 + number * 0.001, 0, crowded=True)
         assert near.limit <= SMALL
+    assert answers(0.001, 0.03, 0.03, 0.03, 0.001, 0.03).limit == SMALL
+    assert answers(0.001, 0.03, 0.03, 0.03, 0.03, 0.001).limit == FIRST  # it was near a cache, say
 
 
 def test_what_is_not_limited_teaches_nothing() -> None:

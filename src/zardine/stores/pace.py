@@ -23,12 +23,12 @@ MOST: Final = 128
 FIRST: Final = 64
 """Requests at a time: never fewer, never more, and before anything is known."""
 SMALL: Final = 4
-"""The same of a web server before anything is known of it, and at most once an answer was quick. Small servers let few
+"""The same of a web server before anything is known of it, and at most while answers are quick. Small servers let few
 connections wait (Python's own five), and who is refused one waits for seconds; of a near one nobody needs more."""
 _NEAR: Final = 0.002
 _FAR: Final = 0.02
 """Seconds of an answer of a web server that is near, and of one that is not. What is in between tells little: the first
-ones take longer; when there were some, and none was quick, it is far enough for many requests at a time."""
+ones take longer; after some, and none that is quick, it is far enough for many requests at a time."""
 _SOME: Final = 4
 
 _GAIN: Final = 1.05
@@ -185,7 +185,7 @@ class Turns:
     pace: Pace
     most_bytes: int = 256 * 2**20
     may_be_small: bool = False
-    """Whether it may be a small server, of which no quick answer has come yet: see :data:`SMALL`."""
+    """Whether it may be a small server: see :data:`SMALL`."""
     _slow: int = 0
     _changed: Condition = field(default_factory=Condition)
     _under_way: int = 0
@@ -244,7 +244,7 @@ class Turns:
                 self._usual += (turn.nbytes - self._usual) / 8
             now = time.monotonic()
             if self.may_be_small and turn.answered is not None:
-                self._weigh(now - turn.since)
+                self._weigh(now - turn.since, turn.answered)
             self.pace.note(now, turn.nbytes, crowded=self._waiting > 0, refused=turn.refused)
             if turn.answered is not None:
                 self._ended += turn.answered
@@ -253,15 +253,18 @@ class Turns:
                 free = max(1, self.pace.limit - self._under_way)
                 self._changed.notify_all() if self._nbytes > self.most_bytes // 2 else self._changed.notify(free)
 
-    def _weigh(self, seconds: float) -> None:
+    def _weigh(self, seconds: float, nbytes: int) -> None:
         """A server that may be small has answered."""
         pace = self.pace
-        self._slow += _SOME if seconds >= _FAR else 1
+        is_near = pace.most == SMALL
         if seconds < _NEAR:
-            self.may_be_small = False
             pace.limit = pace.most = SMALL
-        elif pace.limit == SMALL and self._slow >= _SOME:
-            pace.limit = FIRST
+            self._slow = 0
+        elif nbytes < _MEASURED:
+            self._slow += _SOME if seconds >= _FAR and not is_near else int(seconds >= _FAR or not is_near)
+            if self._slow >= _SOME and pace.limit == SMALL:
+                pace.limit, pace.most = FIRST, MOST
+                self.may_be_small = not is_near  # what was quick and no longer is may be so for many reasons
 
     def _may_go(self, nbytes: int) -> bool:
         if self._under_way == 0:
