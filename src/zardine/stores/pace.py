@@ -187,6 +187,7 @@ class Turns:
     may_be_small: bool = False
     """Whether it may be a small server: see :data:`SMALL`."""
     _slow: int = 0
+    """Answers that say that it is far, since the last one that was quick."""
     _changed: Condition = field(default_factory=Condition)
     _under_way: int = 0
     _waiting: int = 0
@@ -261,7 +262,10 @@ class Turns:
             pace.limit = pace.most = SMALL
             self._slow = 0
         elif nbytes < _MEASURED:
-            self._slow += _SOME if seconds >= _FAR and not is_near else int(seconds >= _FAR or not is_near)
+            if seconds >= _FAR:
+                self._slow += 1 if is_near else _SOME
+            elif not is_near:
+                self._slow += 1
             if self._slow >= _SOME and pace.limit == SMALL:
                 pace.limit, pace.most = FIRST, MOST
                 self.may_be_small = not is_near  # what was quick and no longer is may be so for many reasons

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from zardine.buffers import BytesLike
-from zardine.stores.base import FAR
 from zardine.stores.http.encodings import check_encoding
 from zardine.stores.object.buckets import BucketOptions
 from zardine.stores.object.client import ObjectClient
 from zardine.stores.object.errors import has_no_length, has_no_ranges, is_out_of_range, status_of
 from zardine.stores.object_meter import RequestMeter
-from zardine.stores.pace import Turns, turns_of
 
 if TYPE_CHECKING:
     from zardine.stores.http.plain import PlainHTTP
@@ -34,10 +32,6 @@ class HTTPClient(ObjectClient):
         super().__init__(inner, kind, meter, prefix=prefix, options=options)
         self._known_plain: PlainHTTP | None = None
         self._answers_head = True
-
-    @property
-    def turns(self) -> Turns:
-        return turns_of(self._place, FAR.gap, may_be_small=True)
 
     @property
     def url(self) -> str:

@@ -86,7 +86,7 @@ class ObjectClient:
     @property
     def turns(self) -> Turns:
         """Those of all clients of the same bucket or web server."""
-        return turns_of(self._place, FAR.gap)
+        return turns_of(self._place, FAR.gap, may_be_small=self.kind == "HTTPStore")
 
     @property
     def keeps_attributes(self) -> bool:
