@@ -7,26 +7,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.data_types.missing import is_missing, with_missing_as
+
 
 def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return ``value`` as an array of ``dtype``, converted as NumPy converts on assignment.
 
     Python integers out of range raise ``OverflowError``. Variable-length types take strings (or bytes) only:
-    ``TypeError`` for anything else.
+    ``TypeError`` for anything else. A missing element (``None``, NaN, NaT, ``pandas.NA``, masked) that ``dtype`` cannot
+    hold raises ``ValueError`` with its index.
     """
+    if isinstance(value, np.ndarray) and value.dtype == dtype and not isinstance(value, np.ma.MaskedArray):
+        return _cast_bytes(value) if dtype.kind == "O" else value
     if dtype.kind == "T":
         return _cast_strings(value, dtype)
     if dtype.kind == "O":
         return _cast_bytes(value)
-    if dtype.names is not None and not (isinstance(value, (np.ndarray, np.generic)) and value.dtype == dtype):
+    if dtype.names is not None and not isinstance(value, np.generic):
         return _cast_records(value, dtype)
-    if isinstance(value, np.ndarray):
-        return value if value.dtype == dtype else value.astype(dtype)
-    array = np.asarray(value)
+    given = np.asanyarray(value)
+    array = with_missing_as(given, dtype)
     if array.dtype == dtype:
         return array
     if array.dtype == np.object_ or not isinstance(value, (np.generic, np.ndarray)):
-        return np.asarray(value, dtype=dtype)  # NumPy checks the range of Python integers here
+        # NumPy checks the range of Python integers, but not of an array that it has made of them
+        return np.asarray(value if array is given else array, dtype=dtype)
     return array.astype(dtype)
 
 
@@ -47,15 +52,11 @@ def broadcast_values(values: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.ND
 
 def _cast_strings(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     # not by way of NumPy's fixed-length text, which drops NULs at the end
-    array = np.asarray(value, dtype=object) if isinstance(value, (str, list, tuple)) else np.asarray(value)
-    if array.dtype.kind in "TU":
-        return array.astype(dtype)
+    array = np.asarray(value, dtype=object) if isinstance(value, (str, list, tuple)) else np.asanyarray(value)
     if array.dtype.kind == "O":
-        wrong = next((item for item in array.flat if not isinstance(item, str)), None)
-        if wrong is not None or any(item is None for item in array.flat):
-            raise TypeError(f"this array holds strings; {wrong!r} ({type(wrong).__name__}) is not one")
-        return array.astype(dtype)
-    if array.size == 0:
+        _check_elements(np.asarray(array), str, "strings")
+    array = with_missing_as(array, dtype)
+    if array.dtype.kind in "TUO" or array.size == 0:
         return array.astype(dtype)
     raise TypeError(f"this array holds strings, not values of dtype {array.dtype}")
 
@@ -65,21 +66,40 @@ def _cast_bytes(value: object) -> npt.NDArray[Any]:
         scalar = np.empty((), object)
         scalar[()] = bytes(value)
         return scalar
+    if isinstance(value, np.ma.MaskedArray):
+        value = with_missing_as(value, np.dtype(object))
     array = np.asarray(value, dtype=object)
     if set(map(type, array.reshape(-1).tolist())) <= {bytes}:
         return array.copy()
+    _check_elements(array, (bytes, bytearray, memoryview, np.bytes_), "byte strings")
     cast = np.empty(array.shape, object)
     for at, item in np.ndenumerate(array):
-        if not isinstance(item, (bytes, bytearray, memoryview, np.bytes_)):
-            raise TypeError(f"this array holds byte strings; {item!r} ({type(item).__name__}) is not one")
         cast[at] = bytes(item)
     return cast
 
 
+def _check_elements(array: npt.NDArray[Any], kinds: type | tuple[type, ...], name: str) -> None:
+    """Raise ``TypeError`` with the index of the first element that is not of these ``kinds``."""
+    for at, item in np.ndenumerate(array):
+        if not isinstance(item, kinds):
+            where = f"element {list(at)}" if at else "the value"
+            missing = " missing:" if is_missing(item) else ""
+            raise TypeError(f"this array holds {name}, and {where} is{missing} {item!r} ({type(item).__name__})")
+
+
 def _cast_records(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    if isinstance(value, (np.ndarray, np.generic)):
-        return np.asarray(value).astype(dtype)
+    if isinstance(value, np.ndarray):
+        return with_missing_as(value, dtype).astype(dtype)
+    if isinstance(value, (list, tuple)):
+        with_missing_as(np.array(value, dtype=_objects_like(dtype)), dtype)
     return np.array(value, dtype=dtype)
+
+
+def _objects_like(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype with the same fields, which hold Python objects."""
+    if dtype.names is not None:
+        return np.dtype([(name, _objects_like(dtype[name])) for name in dtype.names])
+    return np.dtype((object, dtype.shape))
 
 
 def check_output(out: npt.NDArray[Any], shape: tuple[int, ...]) -> None:

@@ -22,6 +22,7 @@ from zardine.creation.options import (
     is_word,
 )
 from zardine.creation.v3 import DEFAULT, new_array_metadata
+from zardine.data_types.missing import first_missing, with_missing_as
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_seen
 from zardine.engine.read_ahead import window_bytes
@@ -207,20 +208,24 @@ def as_values(data: object) -> Any:
     """Return a user's ``data``: an :class:`Array`, or something with a shape, a dtype and square brackets.
 
     Raises ``TypeError`` for groups and mappings, of which NumPy would make an array of objects, and ``ValueError`` for
-    arrays of objects.
+    arrays of objects and for missing elements that their dtype cannot hold.
     """
     if isinstance(data, Array):
         return data
     if data is None or isinstance(data, (Mapping, set, frozenset)) or hasattr(data, "create_array"):
         shown = "None" if data is None else f"a {type(data).__name__}"
         raise TypeError(f"{shown} is not an array; give an array or a (nested) list of numbers")
-    ready = hasattr(data, "__array__") and hasattr(data, "shape") and hasattr(data, "dtype")
-    values: Any = data if ready else np.asarray(data)
-    if getattr(values.dtype, "kind", "") == "O":
+    ready = hasattr(data, "__array__") and hasattr(data, "shape") and isinstance(getattr(data, "dtype", None), np.dtype)
+    values: Any = data if ready else np.asanyarray(data)
+    if values.dtype.kind == "O":
+        missing = first_missing(values) if isinstance(values, np.ndarray) else None
+        found = "" if missing is None else f", and {missing}"
         raise ValueError(
-            "data of dtype object can hold anything: make it text with data.astype(numpy.dtypes.StringDType()), or "
-            "create the array with dtype='string' or dtype='bytes' and assign the data to it"
+            f"data of dtype object can hold anything{found}: create the array with dtype='string' or dtype='bytes' "
+            "and assign the data to it, or convert the data to another dtype"
         )
+    if isinstance(values, np.ndarray):  # before anything is stored, or erased
+        values = with_missing_as(values, values.dtype if values.dtype.kind != "T" else np.dtypes.StringDType())
     return values
 
 
