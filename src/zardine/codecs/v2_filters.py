@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.base import ArrayBytesCodec, BytesBytesCodec, ChunkSpec, SizeLimit
 from zardine.codecs.bounds import compressed_limit
-from zardine.codecs.v2_steps import Step, as_bytes, find_step, sizes_of
+from zardine.codecs.v2_steps import OBJECT_CODECS, Step, as_bytes, find_step, sizes_of
 from zardine.data_types.v2_names import dtype_to_json
 from zardine.errors import ChunkDecodeError, DataError, EncodeError
 from zardine.json_document import JSON, Problems
@@ -59,14 +59,23 @@ class V2Filters(ArrayBytesCodec):
         return None if len(last.settings) > 1 else last.nbytes
 
     def _sizes(self, spec: ChunkSpec) -> list[SizeLimit]:
-        is_object = self.dtype.kind == "O"
-        first = SizeLimit(0, False) if is_object else SizeLimit(spec.size * self.dtype.itemsize, True)
+        first = SizeLimit(0, False) if self._holds_objects() else SizeLimit(spec.size * self.dtype.itemsize, True)
         return sizes_of(self._steps, first, spec.size)
+
+    def _holds_objects(self) -> bool:
+        """Return whether the first filter takes objects, be it for text of a fixed length.
+
+        zarr-python 3.0.0 to 3.0.10 put ``vlen-utf8`` and ``vlen-bytes`` before the dtypes ``U`` and ``S``.
+        """
+        first = self._steps[0].identifier if self._steps else ""
+        return self.dtype.kind == "O" or (self.dtype.kind in "US" and first in OBJECT_CODECS)
 
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """What the filters make of the elements."""
         order: Any = self.order
         value: Any = np.array(array, self.dtype, order=order)  # a copy: some filters want to be able to write
+        if self._holds_objects():
+            value = value.astype(object)
         for step in self._steps:
             try:
                 value = step.encode(value)
@@ -103,16 +112,26 @@ class V2Filters(ArrayBytesCodec):
         return spec.data_type.repair_bits(shaped.astype(spec.dtype, copy=False))
 
     def _elements(self, value: Any, spec: ChunkSpec) -> npt.NDArray[Any]:
-        if self.dtype.kind == "O":
+        if self._holds_objects():
             array = np.asarray(value) if isinstance(value, np.ndarray) else None
             if array is None or array.dtype.kind not in "OUS":
                 raise ChunkDecodeError("the filters give no objects", codec=self.name)
-            return array.astype(object, copy=False)
+            objects = array.astype(object, copy=False)
+            return objects if self.dtype.kind == "O" else self._fixed_length(objects)
         raw = as_bytes(value)
         if len(raw) != spec.size * self.dtype.itemsize:
             reason = f"{len(raw)} bytes, expected {spec.size * self.dtype.itemsize}"
             raise ChunkDecodeError(reason, codec=self.name)
         return np.frombuffer(raw, self.dtype)
+
+    def _fixed_length(self, objects: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Convert objects to text or bytes of a fixed length; raises :class:`ChunkDecodeError` if one is longer."""
+        kind, width = (str, self.dtype.itemsize // 4) if self.dtype.kind == "U" else (bytes, self.dtype.itemsize)
+        for item in objects.flat:
+            if not isinstance(item, kind) or len(item) > width:
+                shown = repr(item)[:80]
+                raise ChunkDecodeError(f"{shown} is not a value of dtype {self.dtype.str}", codec=self.name)
+        return objects.astype(self.dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ from zardine.metadata.numcodecs_objects import MAY_UNPICKLE, UnsafeCodecError, b
 from zardine.settings import is_on
 
 _PICKLE: Final = "pickle"
-_OBJECTS: Final = ("json2", "msgpack2", "vlen-array", "vlen-bytes", "vlen-utf8", _PICKLE)
+OBJECT_CODECS: Final = ("json2", "msgpack2", "vlen-array", "vlen-bytes", "vlen-utf8", _PICKLE)
 """Codecs between objects and bytes."""
 _COUNTED: Final = ("vlen-array", "vlen-bytes", "vlen-utf8")
 _STORED_TYPE: Final = {
@@ -117,7 +117,7 @@ class Step:
     def encoded(self, limit: SizeLimit, count: int) -> SizeLimit:
         """How many bytes there may be after this step, of ``count`` elements of ``limit`` bytes before it."""
         identifier = self.identifier
-        if identifier in _OBJECTS:
+        if identifier in OBJECT_CODECS:
             return SizeLimit(4096 + 64 * count, False, (TEXT, UNUSED))
         if self.bounded is not None:
             exact = self.bounded.encoded_size(limit.nbytes) if limit.exact else None
@@ -289,4 +289,4 @@ def sizes_of(steps: Sequence[Step], first: SizeLimit, count: int) -> list[SizeLi
     return sizes
 
 
-__all__ = ["Step", "as_bytes", "find_step", "sizes_of"]
+__all__ = ["OBJECT_CODECS", "Step", "as_bytes", "find_step", "sizes_of"]
