@@ -64,6 +64,27 @@ def test_members(root: zardine.Group) -> None:
         root.get_group("a")
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("path", ["", "/", "//"])
+def test_a_group_looks_for_itself_in_the_store(path: str, zarr_format: int) -> None:
+    root = zardine.create_group({}, zarr_format=zarr_format, attributes={"kind": "table"})
+    other = zardine.open_group(root.store)
+    other.attrs["kind"] = "image"
+    assert root[path].attrs["kind"] == "image"
+    root.store.clear()
+    assert path not in root
+    assert root.get(path) is None
+    with pytest.raises(KeyError):
+        root[path]
+    assert root.require_group(path).metadata.zarr_format == zarr_format
+    assert dict(root[path].attrs) == {}
+    root.create_array("a", shape=1, dtype="u1")
+    assert list(root.require_group(path, overwrite=True)) == []
+    zardine.create_array(root.store, shape=1, dtype="u1", overwrite=True)
+    with pytest.raises(TypeError, match="an array"):
+        root.require_group(path)
+
+
 def test_erasing(root: zardine.Group) -> None:
     del root["g/h"]
     assert paths(root) == ["a", "g"]

@@ -167,7 +167,7 @@ def test_missing_nodes_are_caught_as_ever(tmp_path: Path) -> None:
     group = zarr.group()
     assert group.get("nothing") is None
     assert "nothing" not in group
-    assert group[""] is group
+    assert group[""] == group
 
 
 def test_settings_of_zarr_python() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 import zarr
+from anndata.tests import helpers  # noqa: F401  (it derives from WrapperStore[Store])
 
 folder = Path(sys.argv[1])
 obs = pd.DataFrame(
@@ -45,12 +46,18 @@ for version in (2, 3):
     table.write_zarr(place)
     assert zarr.open_group(place, mode="r").metadata.zarr_format == version
     check(anndata.read_zarr(place))
+    assert zarr.open_group(place, mode="r").attrs["encoding-type"] == "anndata"
     table.write_zarr(place)  # over what is there
     check(anndata.read_zarr(zarr.open_group(place, mode="r")))
 
+    plain, joined = folder / f"plain{version}", folder / f"joined{version}"
+    anndata.AnnData(np.ones((3, 4), "f4"), obs=obs, var=table.var).write_zarr(plain)
+    anndata.experimental.concat_on_disk([plain, plain], joined)
+    assert anndata.read_zarr(joined).shape == (6, 4)
+
     group = zarr.open_group(folder / f"b{version}", mode="w", zarr_format=version)
     anndata.io.write_elem(group, "/", table)
-    check(anndata.io.read_elem(group))
+    check(anndata.io.read_elem(group["/"]))
     lazy = anndata.io.sparse_dataset(group["layers/sparse"])
     np.testing.assert_array_equal(lazy[0:2].toarray(), np.eye(3, 4)[0:2])
     lazy.append(scipy.sparse.csr_matrix(np.eye(3, 4)))

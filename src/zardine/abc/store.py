@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from zardine.stores.base import ByteRange, Condition, Reading, Store, Version
 
-__all__ = ["ByteRange", "Condition", "Reading", "Store", "Version"]
+ByteRequest = ByteRange
+"""zarr-python's name for a byte range."""
+
+__all__ = ["ByteRange", "ByteRequest", "Condition", "Reading", "Store", "Version"]
 
 
 def __dir__() -> list[str]:

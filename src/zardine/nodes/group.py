@@ -210,10 +210,11 @@ class Group:
     # members
 
     def __getitem__(self, path: str) -> Array | Group:
-        """Return the member at ``path`` (``"a"`` or ``"a/b"``). Raises ``KeyError`` where there is none."""
+        """Return the member at ``path`` (``"a"`` or ``"a/b"``), read from the store; ``"/"`` is this group itself.
+
+        Raises ``KeyError`` where there is none.
+        """
         relative = self._relative_path(path)
-        if not relative:
-            return self
         when, seen = moment(), Seen()
         node = self._opened(relative, self._member(relative, seen))
         if isinstance(node, Array) and self._consolidated is None:
@@ -399,7 +400,7 @@ class Group:
         return self._made(made, emptied=bool(kwargs.get("overwrite")))
 
     def require_group(self, name: str, overwrite: bool = False) -> Group:
-        """Return the group ``name``, created if it is not there. Raises ``TypeError`` where an array is."""
+        """Return the group ``name``, created if it is missing; ``"/"`` is this group. Raises ``TypeError`` for an array."""
         if not overwrite:
             try:
                 return self.get_group(name)
@@ -407,6 +408,8 @@ class Group:
                 raise TypeError(str(error)) from None
             except KeyError:
                 pass
+        if not self._relative_path(name):
+            return create_group(self.store_path, zarr_format=self._metadata.zarr_format, overwrite=overwrite)
         return self.create_group(name, overwrite=overwrite)
 
     def require_groups(self, *names: str) -> tuple[Group, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from types import GenericAlias
 from typing import TYPE_CHECKING, Self
 
 from zardine.buffers import BytesLike
@@ -38,6 +39,10 @@ class WrapperStore(Store):
     A wrapper that only renames overrides :meth:`_inward` and :meth:`_outward`, which are given keys and prefixes that
     are well formed. Itself, this class is the other store made read-only, or the same.
     """
+
+    def __class_getitem__(cls, store_class: object) -> GenericAlias:
+        """Return the class itself for ``WrapperStore[SomeStore]``, which programs for zarr-python derive from."""
+        return GenericAlias(cls, store_class)
 
     def __init__(self, store: Store, *, read_only: bool = False) -> None:
         super().__init__(read_only=read_only)
