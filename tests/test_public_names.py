@@ -56,7 +56,7 @@ NAMES = {
         NullTerminatedBytes RawBytes Struct Structured TimeDelta64 UInt8 UInt16 UInt32 UInt64 VariableLengthBytes
         VariableLengthUTF8 ZDType parse_dtype register_data_type
     """,
-    "zardine.abc.store": "ByteRange Condition Reading Store Version",
+    "zardine.abc.store": "ByteRange ByteRequest Condition Reading Store Version",
     "zardine.abc.codec": "ArrayArrayCodec ArrayBytesCodec BaseCodec BytesBytesCodec ChunkSpec Codec SizeLimit",
 }
 

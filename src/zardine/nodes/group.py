@@ -400,7 +400,10 @@ class Group:
         return self._made(made, emptied=bool(kwargs.get("overwrite")))
 
     def require_group(self, name: str, overwrite: bool = False) -> Group:
-        """Return the group ``name``, created if it is missing; ``"/"`` is this group. Raises ``TypeError`` for an array."""
+        """Return the group ``name``, created if it is missing; ``"/"`` is this group.
+
+        Raises ``TypeError`` where an array is.
+        """
         if not overwrite:
             try:
                 return self.get_group(name)
