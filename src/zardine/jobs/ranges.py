@@ -51,7 +51,7 @@ class Ranges:
 
     @classmethod
     def _kept(cls, pairs: _Pairs) -> Ranges:
-        made = cls()
+        made = cls.__new__(cls)
         made._pairs = pairs
         return made
 
@@ -193,13 +193,16 @@ def batches(values: Iterable[T], most: int = _TOGETHER) -> Iterator[list[T]]:
 
 def _gathered(parts: Iterable[_Pairs], most: int | None = None) -> _Pairs:
     """Return what is in any of many parts, which are put together once they are as many as what is gathered."""
-    found, waiting, count = _NOTHING, list[_Pairs](), 0
+    waiting, count, gathered = list[_Pairs](), 0, 0
     for each in parts:
         waiting.append(each)
         count += each.shape[1]
-        if count > max(_TOGETHER, found.shape[1]):
-            found, waiting, count = _coarse(_joined(np.concatenate((found, *waiting), axis=1)), most), [], 0
-    return _coarse(_joined(np.concatenate((found, *waiting), axis=1)), most)
+        if count - gathered > max(_TOGETHER, gathered):
+            waiting = [_coarse(_joined(np.concatenate(waiting, axis=1)), most)]
+            count = gathered = waiting[0].shape[1]
+    if len(waiting) < 2:
+        return _coarse(_joined(waiting[0]), most) if waiting else _NOTHING
+    return _coarse(_joined(np.concatenate(waiting, axis=1)), most)
 
 
 def _coarse(pairs: _Pairs, most: int | None) -> _Pairs:
@@ -219,6 +222,8 @@ def _place(numbers: npt.NDArray[Any], number: int, side: Any) -> int:
 
 def _joined(pairs: _Pairs) -> _Pairs:
     """Return ranges in order, those that overlap or touch as one, without empty ones."""
+    if pairs.shape[1] == 1:  # arrays of one chunk are many
+        return pairs if pairs[0, 0] < pairs[1, 0] else _NOTHING
     pairs = pairs[:, pairs[0] < pairs[1]]
     if (pairs[0, 1:] < pairs[0, :-1]).any():
         pairs = pairs[:, np.argsort(pairs[0], kind="stable")]

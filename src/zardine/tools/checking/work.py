@@ -133,7 +133,7 @@ class VerifyWork(Work):
 
     def run(self, job: Job) -> JobDone:
         if job.stage == 0:
-            return JobDone(found=self.__dict__.get("_listing") or list_stored(self.source))
+            return JobDone(found=self.__dict__.get("_listing") or list_stored(self.source)[0])
         return JobDone(found=self._check(job))
 
     def _check(self, job: Job) -> dict[str, Any]:
@@ -281,11 +281,14 @@ class VerifyWork(Work):
         )
 
 
-def list_stored(source: Place) -> dict[str, Any]:
-    """Return what is stored, and what is wrong with documents and keys; as JSON."""
+def list_stored(source: Place) -> tuple[dict[str, Any], list[tuple[int, ArrayLayout]]]:
+    """Return what is stored, and what is wrong with documents and keys, as JSON; and the size of each array.
+
+    That is how many stored objects it has, and its layout.
+    """
     store, path = source.store, source.path
-    documents: dict[str, list[dict[str, Any]]] = {}
-    """Of the arrays by path."""
+    arrays: dict[str, Sequence[ArrayHandle]] = {}
+    """By path; several where an array is stored in several versions of Zarr."""
     found, lock = GatheredCells(), Lock()
 
     def collect(sources: Sequence[ArrayHandle], objects: Iterable[StoredObject]) -> None:
@@ -293,9 +296,9 @@ def list_stored(source: Place) -> dict[str, Any]:
             return
         path = sources[0].path
         with lock:
-            for i in range(len(documents.get(path, ()))):
+            for i in range(len(arrays.get(path, ()))):
                 found.forget((path, i))
-        documents[path] = [handle.layout.metadata.to_dict() for handle in sources]
+        arrays[path] = sources
         grids = list(map(_cells, sources))
         for some in batches(objects, _FEW) if is_far(store) else batches(objects):
             for i, (handle, cells) in enumerate(zip(sources, grids, strict=True)):
@@ -307,25 +310,30 @@ def list_stored(source: Place) -> dict[str, Any]:
         scanned = scan_existing(store, path, collect=collect)
         drop_passing(store, scanned)
     except UnsupportedError:  # nothing can be listed there: what documents tell of is looked for
-        documents, found = {}, GatheredCells()
+        arrays, found = {}, GatheredCells()
         for handle in _told_of(source):
-            mine = documents.setdefault(handle.path, [])
+            mine = arrays.setdefault(handle.path, ())
             found.add((handle.path, len(mine)), Ranges([(0, _cells(handle).count)]))
-            mine.append(handle.layout.metadata.to_dict())
-        scanned = Scan(nodes={each: [] for each in documents})
+            arrays[handle.path] = [*mine, handle]
+        scanned = Scan(nodes={each: [] for each in arrays})
     faults = [*scanned.faults, *check_consolidated(scanned.nodes)]
     faults += [Fault("/", kind="torn", message=each) for each in store.faults()]
     message = "left behind by a writer that died: zardine.repair removes it"
     notes = scanned.notes + [note("/", each, kind="leftover", message=message) for each in store.leftovers()]
-    return {
+    listed = [
+        (handle.path, handle.layout, found.cells((each, i)))
+        for each in sorted(arrays)
+        for i, handle in enumerate(arrays[each])
+    ]
+    listing = {
         "nodes": len(scanned.nodes),
         "arrays": [
-            {"path": each, "document": document, "cells": found.cells((each, i)).to_json()}
-            for each in sorted(documents)
-            for i, document in enumerate(documents[each])
+            {"path": each, "document": layout.metadata.to_dict(), "cells": cells.to_json()}
+            for each, layout, cells in listed
         ],
         **_as_json(faults, notes),
     }
+    return listing, [(cells.count, layout) for _, layout, cells in listed]
 
 
 class _Shares:
@@ -354,11 +362,7 @@ class _Shares:
 
 def plan_listed(source: Place, *, deep: bool) -> VerifyWork:
     """Return the work by what is stored, which is listed now, and not again where the plan runs in this process."""
-    listing = list_stored(source)
-    sizes = []
-    for each in listing["arrays"]:
-        layout = prepare_layout(ArrayMetadata.from_dict(each["document"]), "")
-        sizes.append((Ranges.from_json(each["cells"]).count, layout))
+    listing, sizes = list_stored(source)
     work = _work_of(source, None, deep, sizes)
     work.__dict__["_listing"] = listing
     return work
