@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,12 +12,13 @@ from typing import Any, Final, TypeAlias, Unpack
 from zardine.buffers import BytesLike
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each, most_between
-from zardine.errors import ContainsArrayError, ContainsGroupError
-from zardine.hierarchy.create import read_value
-from zardine.hierarchy.find import describe
-from zardine.hierarchy.place import find_place, is_within, same_place
+from zardine.errors import ContainsArrayError, ContainsGroupError, MetadataError
+from zardine.hierarchy.create import create_ancestors, read_value
+from zardine.hierarchy.find import describe, find_node, implied_group
+from zardine.hierarchy.place import check_new_place, find_place, is_within, same_place
 from zardine.limits import CHUNK, limit_of
-from zardine.metadata.formats import format_of_new
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import NodeMetadata, format_of_new, main_names
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import check_source_stays, copy_values, from_array
@@ -126,7 +127,7 @@ def copy_store(
     origin, prefix = find_place(source, source_path, storage_options=storage_options)
     target, outer = find_place(dest, dest_path, storage_options=target_options)
     say = log or (lambda line: None)
-    prefix = f"{prefix}/" if prefix else ""
+    source_root, prefix = prefix, f"{prefix}/" if prefix else ""
 
     def is_wanted(key: str) -> bool:
         relative = key[len(prefix) :]
@@ -141,6 +142,9 @@ def copy_store(
         there = next((new for _, new in keys if is_there(new)), None)
         if there is not None:
             raise ContainsArrayError(f"key {there!r} is already stored in {target}; nothing was copied")
+    version = _check_nodes(target, outer, {new for _, new in keys}, _node_at(origin, source_root))
+    if version == 2 and not dry_run:  # in v3 they are implied
+        create_ancestors(target, outer, version)
     room, lock = _Room(window_bytes()), Lock()
     copied = skipped = nbytes = 0
 
@@ -159,6 +163,36 @@ def copy_store(
 
     for_each(copy_key, keys, len(keys), most_between(origin, target, threads=1))
     return copied, skipped, nbytes
+
+
+def _node_at(store: Store, path: str) -> NodeMetadata | None:
+    """Return the node at ``path``; ``None`` also where its document is damaged, which is copied as it is."""
+    try:
+        return find_node(store, path)
+    except MetadataError:
+        return None
+
+
+def _check_nodes(store: Store, path: str, keys: Collection[str], root: NodeMetadata | None) -> int | None:
+    """Check that the nodes whose documents are among ``keys`` may be at and below ``path``; return their version.
+
+    ``root`` is the node that is copied to ``path``. ``None``: no document is among the keys. Raises as creating does.
+    """
+    versions = [version for version in (3, 2) for name in main_names(version) if join_path(path, name) in keys]
+    for key in keys:
+        place, _, name = key.rpartition("/")
+        for version in (3, 2):
+            if name in main_names(version):
+                normalize_path(place, version)
+                versions.append(version)
+    if not versions:
+        return None
+    check_new_place(store, path, versions[0])
+    if isinstance(root, ArrayMetadata) and implied_group(store, path) is not None:
+        raise ContainsGroupError(
+            f"nodes are stored below {describe(store, path)}, which an array there would hide: copy to another place"
+        )
+    return versions[0]
 
 
 def _listed(store: Store, path: str) -> Callable[[str], bool]:

@@ -18,14 +18,14 @@ from zardine.hierarchy.find import (
     find_node,
     implied_group,
     load_array,
-    warn_of_reserved,
+    warn_of_bad_name,
 )
 from zardine.hierarchy.place import is_within
 from zardine.hierarchy.update import update_node
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
-from zardine.metadata.node_names import explain_bad_name, is_reserved, join_path
+from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
@@ -61,10 +61,11 @@ class Consolidated:
                 parent, _, name = each.rpartition("/")
                 if name.startswith(HIDDEN):
                     continue
-                if explain_bad_name(name, self.zarr_format) is None:
+                reason = explain_bad_name(name, self.zarr_format)
+                if reason is None:
                     names.setdefault(parent, []).append(name)
-                elif self.zarr_format == 3 and is_reserved(name):
-                    warn_of_reserved(describe(self.store, join_path(self.path, parent)), name)
+                else:
+                    warn_of_bad_name(describe(self.store, join_path(self.path, parent)), name, reason)
             self._names = changes, names
         return self._names[1].get(path, [])
 

@@ -36,7 +36,7 @@ from zardine.metadata.formats import (
     main_names,
     parse_documents,
 )
-from zardine.metadata.node_names import is_reserved, join_path
+from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.metadata.v2 import CONSOLIDATED
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Reading, Store, Version
@@ -482,17 +482,22 @@ def child_names(store: Store, path: str, zarr_format: int = 3) -> Iterator[str]:
     _, prefixes = store.list_dir(prefix)
     for each in prefixes:
         name = each[len(prefix) : -1]
-        if not (is_reserved(name) if zarr_format == 3 else name.startswith(HIDDEN)):
+        reason = explain_bad_name(name, zarr_format)
+        if reason is None and not name.startswith(HIDDEN):
             yield name
-        elif not name.startswith(HIDDEN) and store.exists(join_path(each[:-1], DOCUMENT_NAME)):
-            warn_of_reserved(describe(store, path), name)
+        elif reason is not None and not name.startswith(HIDDEN) and _has_document(store, each, zarr_format):
+            warn_of_bad_name(describe(store, path), name, reason)
 
 
-def warn_of_reserved(place: str, name: str) -> None:
-    """Say that a node is passed over, since Zarr v3 keeps names as its own for itself."""
+def _has_document(store: Store, prefix: str, zarr_format: int) -> bool:
+    return any(store.exists(prefix + name) for name in main_names(zarr_format))
+
+
+def warn_of_bad_name(place: str, name: str, reason: str) -> None:
+    """Warn that a node is left out, since no node may have its name."""
     warn_user(
-        f"{place} has a node called {name!r}, which is passed over: Zarr v3 keeps names that begin with two "
-        "underscores for itself. Rename its folder to read it, and consolidate the metadata again",
+        f"{place} has a node called {name!r}, which is left out: {reason}. "
+        "Rename its folder to read it, and consolidate the metadata again",
         ZarrUserWarning,
         through=("zardine", "xarray"),
     )

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from zardine.errors import MetadataError, ReadOnlyError
+from zardine.errors import ContainsArrayError, MetadataError, ReadOnlyError
 from zardine.hierarchy.find import describe, find_node, implied_group
+from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import format_of_new
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.stores.base import Store
@@ -49,6 +50,22 @@ def find_place(
     return found, inner
 
 
+def check_new_place(store: Store, path: str, zarr_format: int) -> None:
+    """Check that a node of this version of Zarr may be made at ``path``, be it free or not.
+
+    Raises ``ValueError`` for a name that no such node may have, and :class:`~zardine.errors.ContainsArrayError` below
+    an array.
+    """
+    normalize_path(path, zarr_format)
+    parts = path.split("/")[:-1]
+    for depth in range(len(parts) + 1 if path else 0):
+        ancestor = "/".join(parts[:depth])
+        if isinstance(find_node(store, ancestor), ArrayMetadata):
+            raise ContainsArrayError(
+                f"cannot make an array or group at {describe(store, path)}: {describe(store, ancestor)} is an array"
+            )
+
+
 def _settle(store: Store, path: str, zarr_format: int | None) -> str:
     """Return the path of a node, in which each backslash that stands for ``/`` has become one.
 
@@ -59,13 +76,21 @@ def _settle(store: Store, path: str, zarr_format: int | None) -> str:
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
         if "\\" in part and zarr_format != 3:
-            older = normalize_path(part, 2)
+            older = normalize_path(part, 2) if zarr_format is not None else _older_path(part)
             as_it_is = (zarr_format is None or not last) and _is_there(store, join_path(settled, part), (3,))
             if not as_it_is and zarr_format is None and format_of_new(None) == 3:
                 as_it_is = not _is_there(store, join_path(settled, older), (2, 1))
             part = part if as_it_is else older
         settled = join_path(settled, part)
     return settled
+
+
+def _older_path(name: str) -> str:
+    """Return the path that a name with backslashes is in Zarr v2; the name itself where that is no path there."""
+    try:
+        return normalize_path(name, 2)
+    except ValueError:
+        return name
 
 
 def _is_there(store: Store, path: str, versions: tuple[int, ...]) -> bool:

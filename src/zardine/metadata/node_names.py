@@ -7,6 +7,10 @@ UNNAMED = frozenset({"__xarray_dataarray_variable__", "__values__"})
 itself."""
 
 
+_OLDER_DOCUMENTS = (".zarray", ".zgroup", ".zattrs", ".zmetadata")
+_DOCUMENTS = {1: _OLDER_DOCUMENTS, 2: _OLDER_DOCUMENTS, 3: ("zarr.json",)}
+
+
 def normalize_path(path: object, zarr_format: int | None = None) -> str:
     """Return a path of a user as a key prefix without the final ``/``: ``"a/b"`` for ``"/a//b/"``, ``""`` for the root.
 
@@ -35,18 +39,15 @@ def explain_bad_name(name: str, zarr_format: int | None = None) -> str | None:
         return f"the name {name!r} contains '/'"
     if name in (".", "..") or (zarr_format == 3 and not name.strip(".")):
         return f"the name {name!r} consists of periods only"
-    if zarr_format == 3 and is_reserved(name):
+    if zarr_format == 3 and name.startswith("__") and name not in UNNAMED:
         return f"the name {name!r} starts with the reserved prefix '__'"
+    if name in _DOCUMENTS.get(zarr_format or 0, ()):
+        return f"the name {name!r} is that of a metadata document"
     if "\0" in name:
         return f"the name {name!r} contains a NUL character"
     if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
         return f"the name {name!r} contains a lone surrogate, which UTF-8 cannot hold"
     return None
-
-
-def is_reserved(name: str) -> bool:
-    """Return whether Zarr v3 keeps a name for itself, so that no node is called so."""
-    return name.startswith("__") and name not in UNNAMED
 
 
 def is_key(path: str) -> bool:

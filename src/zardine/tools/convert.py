@@ -19,13 +19,13 @@ from zardine.errors import (
 )
 from zardine.hierarchy.create import erase_node
 from zardine.hierarchy.find import describe, document_key, load_node
-from zardine.hierarchy.place import find_place, overlap
+from zardine.hierarchy.place import check_new_place, find_place, overlap
 from zardine.jobs.places import Place
 from zardine.jobs.plan import Plan
 from zardine.jobs.running import ExecutorLike
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
-from zardine.metadata.node_names import join_path
+from zardine.metadata.node_names import can_be_named, explain_bad_name, join_path
 from zardine.nodes.array import Array
 from zardine.sources.opening import foreign_store, is_foreign_file
 from zardine.stores.base import Store
@@ -262,7 +262,9 @@ def prepare_conversion(
         )
     if store.read_only:
         raise ReadOnlyError(f"cannot convert to {describe(store, path)}: it was opened read-only")
+    check_new_place(store, path, options.zarr_format)
     nodes = read_nodes(found, inner)
+    _check_names(nodes, options.zarr_format)
     _check_dimensions(nodes, options)
 
     def plan_array(relative: str, metadata: ArrayMetadata) -> Planned:
@@ -284,7 +286,7 @@ def prepare_conversion(
     name = describe(found, inner)
     version = found.version(document_key(inner)) if found.is_foreign else None
     request = fingerprint(name, plans, version)
-    made = Target(store, path, name, request, options.in_words())
+    made = Target(store, path, name, request, options.in_words(), zarr_format=options.zarr_format)
     where = _named(found, inner, given)
     return Conversion(where, plans, made, plan_jobs(where, plans, made, Place.of(store, path, target).url, max_memory))
 
@@ -306,6 +308,7 @@ def prepare_metadata(
 ) -> InPlace:
     """Read all documents and plan those of v3 beside them; nothing is written. Raises as :func:`convert`."""
     store, inner = place_of(source, path, storage_options=storage_options)
+    check_new_place(store, inner, 3)
     return prepare_in_place(store, inner, overwrite=overwrite)
 
 
@@ -348,6 +351,17 @@ def _may_be_whole(array: Array) -> bool:
         return array.nbytes <= _SMALL or array.nshards_initialized == array.nshards
     except UnsupportedError:
         return False
+
+
+def _check_names(nodes: Mapping[str, NodeMetadata], zarr_format: int) -> None:
+    """Refuse nodes of the source whose names no node of the wanted version may have."""
+    for path in nodes:
+        for name in path.split("/") if path else ():
+            reason = explain_bad_name(name, zarr_format)
+            if reason is None and not can_be_named(name, zarr_format):
+                reason = f"the name {name!r} contains a backslash, which stands for '/' there"
+            if reason is not None:
+                raise ValueError(f"node {path!r} of the source cannot be a node of Zarr v{zarr_format}: {reason}")
 
 
 def _check_dimensions(nodes: Mapping[str, NodeMetadata], options: ConvertOptions) -> None:

@@ -10,7 +10,7 @@ from zardine.creation.options import ChunksLike, CodecsLike, ShardsLike
 from zardine.creation.v3 import new_array_metadata
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.hierarchy.find import load_array
-from zardine.hierarchy.place import find_place, overlap
+from zardine.hierarchy.place import check_new_place, find_place, overlap
 from zardine.jobs.places import Place
 from zardine.jobs.plan import Plan, PlanStatus
 from zardine.jobs.running import ExecutorLike
@@ -94,6 +94,7 @@ def plan_rechunk(source: StoreLike | Array | Group, target: StoreLike, **options
     place, place_path = find_place(target, options.get("target_path"), mode="a", storage_options=to_options)
     if overlap(found, inner, place, place_path):
         raise ValueError("the target is the array itself, or one is inside of the other: give another place")
+    check_new_place(place, place_path, 3)
     memory = parse_bytes(options.get("max_memory", "1 GiB"))
     old = load_array(found, inner)
     layout = prepare_layout(old)

@@ -35,7 +35,7 @@ from zardine.metadata.formats import (
     note_documents,
     parse_documents,
 )
-from zardine.metadata.node_names import is_reserved, join_path
+from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.stores.attempts import LOOKS
 from zardine.stores.base import Store
 from zardine.tools import hidden_keys
@@ -125,9 +125,10 @@ def _look(store: Store, collect: Collect | None, place: _Place) -> tuple[Scan, l
     inner = []
     for each in prefixes:
         name = each[len(prefix) : -1]
-        if is_reserved(name) and not _is_older_node(store, each, name):
+        reason = explain_bad_name(name, 2 if _is_older_node(store, each, name) else 3)
+        if reason is not None:
             for key in store.list_prefix(each):
-                found.notes += _reserved(here, key, key[len(prefix) :])
+                found.notes += _reserved(here, key, key[len(prefix) :], reason)
         else:
             inner.append(_Place(each[:-1], is_unsure))
     return found, inner
@@ -242,7 +243,9 @@ def _note_path(path: str, version: int) -> list[Problem]:
 
 
 def _is_older_node(store: Store, prefix: str, name: str) -> bool:
-    """Whether a folder whose name v3 reserves is a node of Zarr v2, where any name will do."""
+    """Return whether a folder whose name no node of v3 may have is a node of Zarr v2."""
+    if explain_bad_name(name, 3) is None:
+        return False
     return not name.startswith(HIDDEN) and any(store.exists(prefix + document) for document in main_names(2))
 
 
@@ -373,12 +376,12 @@ def _stray(path: str, key: str, message: str) -> Fault:
     return Fault(f"/{path}", key, kind="stray", message=f"the key belongs to nothing: {message}")
 
 
-def _reserved(path: str, key: str, name: str) -> list[Fault]:
+def _reserved(path: str, key: str, name: str, reason: str = "the name starts with two underscores") -> list[Fault]:
     if name.startswith(hidden_keys.OF_JOBS):
         return []  # of a plan that is under way: another key says so
     kind, message = hidden_keys.explain(name) or (
         "reserved",
-        "a name with two underscores is reserved and not looked at",
+        f"{reason}: no node or chunk may have it, so that this is not read",
     )
     return [note(f"/{path}", key, kind=kind, message=message)]
 

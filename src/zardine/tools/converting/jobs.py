@@ -474,7 +474,12 @@ class ConvertWork(Work):
         if not plans:
             raise PlanError("a plan of converting has nodes, and this one has none")
         made = Target(
-            home.store, home.path, describe(source.store, source.path), document["request"], document["options"]
+            home.store,
+            home.path,
+            describe(source.store, source.path),
+            document["request"],
+            document["options"],
+            zarr_format=next(iter(plans.values())).target.zarr_format,
         )
         nodes = tuple(consolidated(plans).values())
         arrays = [each for each in nodes if isinstance(each.target, ArrayMetadata)]

@@ -8,7 +8,7 @@ from zardine.errors import ConversionError, MetadataError, NodeNotFoundError, Pr
 from zardine.hierarchy.find import child_names, describe, find_node, implied_group, not_found, refuse_unfinished
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import NodeMetadata, main_names, parse_node_json
-from zardine.metadata.node_names import is_reserved, join_path
+from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.stores.base import Store
 
 
@@ -78,12 +78,13 @@ def _below(
 
 
 def _refuse_reserved_names(store: Store, parent: str, relative: str, problems: list[Problem]) -> None:
-    """Note members that v2 has, and whose names v3 keeps for itself: they would be passed over."""
+    """Note members that v2 has by names that no node of v3 may have: they would be passed over."""
     start = f"{parent}/" if parent else ""
     for each in store.list_dir(start)[1]:
         name = each[len(start) : -1]
-        if is_reserved(name) and any(store.exists(f"{each}{document}") for document in main_names(2)):
-            problems.append(Problem(f"/{join_path(relative, name)}", "names that start with '__' are reserved in v3"))
+        reason = explain_bad_name(name, 3)
+        if reason is not None and any(store.exists(f"{each}{document}") for document in main_names(2)):
+            problems.append(Problem(f"/{join_path(relative, name)}", f"{reason}, so that no node of v3 can have it"))
 
 
 def _consolidated(store: Store, path: str, root: GroupMetadata) -> dict[str, NodeMetadata]:

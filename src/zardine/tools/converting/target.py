@@ -15,15 +15,14 @@ from dataclasses import dataclass, field
 from zardine.engine.documents import get_document
 from zardine.errors import (
     ConditionFailedError,
-    ContainsArrayError,
     MetadataError,
     NodeExistsError,
     UnsupportedError,
 )
 from zardine.hierarchy.create import create_ancestors, erase_node
 from zardine.hierarchy.find import UNFINISHED, WORKS, describe, find_node, taken, unfinished_work
+from zardine.hierarchy.place import check_new_place
 from zardine.json_document import JSON, parse_json, show
-from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, to_documents
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Condition, Store, Version
@@ -72,6 +71,7 @@ class Target:
     """What was asked for, by the names of :func:`zardine.convert`; kept to say what differs."""
     function: str = "convert"
     """The function that makes it."""
+    zarr_format: int = 3
 
     @property
     def key(self) -> str:
@@ -88,7 +88,7 @@ class Target:
         """
         found = self._marked()
         if found is None:
-            check_ancestors(self.store, self.path)
+            check_new_place(self.store, self.path, self.zarr_format)
             if overwrite:
                 return False
             try:
@@ -209,14 +209,3 @@ def _check_empty(store: Store, path: str, way: str) -> None:
     if first is None:
         return
     raise NodeExistsError(f"{describe(store, path)} is not empty: {first} is stored there; {way}")
-
-
-def check_ancestors(store: Store, path: str) -> None:
-    """Raise where a node above ``path`` is an array, below which no other node can lie."""
-    parts = path.split("/")[:-1]
-    for depth in range(len(parts) + 1 if path else 0):
-        ancestor = "/".join(parts[:depth])
-        if isinstance(find_node(store, ancestor), ArrayMetadata):
-            raise ContainsArrayError(
-                f"cannot make an array or group at {describe(store, path)}: {describe(store, ancestor)} is an array"
-            )

@@ -13,13 +13,13 @@ from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.errors import ContainsArrayError, ContainsGroupError, NodeExistsError, UnsupportedError
 from zardine.hierarchy.create import create_node
 from zardine.hierarchy.find import HIDDEN, describe, find_node, load_array
+from zardine.hierarchy.place import check_new_place
 from zardine.jobs.job import OvertakenError
 from zardine.json_document import Problems
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store
-from zardine.tools.converting.target import check_ancestors
 from zardine.tools.resharding.rest import Rest
 from zardine.tools.resharding.run import Resharding, Run, without_copying
 from zardine.tools.resharding.state import (
@@ -54,7 +54,7 @@ class Elsewhere(Run):
     def run(self) -> Resharding:
         """Reshard."""
         self.wanted(load_array(self.store, self.path))  # refuses what cannot be, before anything is locked
-        check_ancestors(self.target_store, self.target_path)
+        check_new_place(self.target_store, self.target_path, 3)
         while True:
             with suppress(BegunMeanwhileError), self.lock():
                 return self.locked()

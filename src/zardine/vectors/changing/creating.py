@@ -47,7 +47,7 @@ from zardine.hierarchy.find import (
     nothing_is_at,
     taken,
 )
-from zardine.hierarchy.place import find_place
+from zardine.hierarchy.place import check_new_place, find_place
 from zardine.hierarchy.unfinished import marked
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
@@ -277,6 +277,7 @@ def level_in_parts(blocks: Blocks, nodes: Sequence[Node]) -> dict[str, Any]:
 def check_room(path: StoreLike, overwrite: bool) -> None:
     """Raise :class:`~zardine.errors.NodeExistsError` where no store can be written, before there is much to write."""
     store, inner = find_place(path, mode="a")
+    check_new_place(store, inner, 3)
     node = None if overwrite else find_node(store, inner)
     if node is not None and _mark_of(node) is None:
         raise taken(store, inner, node, REPLACED)
@@ -299,6 +300,8 @@ def write_planned(
     Raises :class:`~zardine.errors.NodeExistsError` where something is stored at the place and ``overwrite`` is false.
     After an error nothing is left behind.
     """
+    if inner:
+        check_new_place(store, inner, 3)
     root = root_attributes(store, inner, new)
     if overwrite:
         nodes = list(nodes)
