@@ -300,6 +300,24 @@ class Store(ABC):
             with self.lock(key):
                 _merge(self, key, pieces)
 
+    def condition_on(self, key: str, reading: Reading | None, *, strict: bool = False) -> Condition | None:
+        """Return the condition of a write of ``key`` that is made of ``reading`` (``None``: the key was missing).
+
+        ``strict`` as in :class:`Condition`. ``None`` if the store told no version: see :meth:`accept_races`.
+        """
+        if reading is not None and reading.version is None:
+            self.accept_races(key, strict=strict)
+            return None
+        return Condition(None if reading is None else reading.version, strict)
+
+    def accept_races(self, key: str, *, strict: bool = False) -> None:
+        """Decide on a write of ``key`` that can undo what another process or machine writes at the same time.
+
+        A store may warn, or refuse it with :class:`~zardine.errors.UnsupportedError`; ``strict`` as in
+        :class:`Condition`. This method does neither.
+        """
+        return
+
     @abstractmethod
     def erase(self, key: str) -> None:
         """Remove ``key`` if it is there."""
@@ -685,10 +703,8 @@ def _merge(store: Store, key: str, pieces: Sequence[tuple[int, BytesLike]]) -> N
         for start, value in pieces:
             whole.extend(bytes(max(0, start - len(whole))))
             whole[start : start + len(value)] = value
-        versioned = old is None or old.version is not None
-        condition = Condition(None if old is None else old.version) if versioned else None
         try:
-            store.set(key, bytes(whole), condition=condition)
+            store.set(key, bytes(whole), condition=store.condition_on(key, old))
         except ConditionFailedError:
             if last:
                 raise
