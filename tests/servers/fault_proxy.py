@@ -4,11 +4,12 @@
 
 - ``latency``: seconds added to each request, from when it has come in;
 - ``faults``: a list of faults, one used up by each request (to ``matching`` paths and methods) until it is empty:
-  ``"drop"`` (hang up before anything is forwarded), ``"drop_after"`` (forward, and hang up without an answer), a status
-  such as ``503`` (answered without forwarding), ``"503_after"`` (forward, then answer so), ``"reset"`` and
-  ``"reset_after"`` (as the drops, by RST instead of FIN), a function (forward, call it, then reset), ``"truncate"`` (half of
-  the body, then hang up), ``"stall"`` (half of the body, then nothing for ``stall`` seconds), ``"slow"`` (the body in ten
-  pieces over ``stall`` seconds), bytes (the whole answer, head and body, without forwarding), ``None`` (nothing wrong);
+  ``"drop"`` (hang up before anything is forwarded), ``"drop_after"`` (forward, and hang up without an answer),
+  ``"reset"`` and ``"reset_after"`` (the same by RST instead of FIN), a function (forward, call it, then reset), a
+  status such as ``503`` (answered without forwarding), ``"503_after"`` (forward, then answer so), ``"truncate"`` (half
+  of the body, then hang up), ``"stall"`` (half of the body, then nothing for ``stall`` seconds), ``"slow"`` (the body
+  in ten pieces over ``stall`` seconds), bytes (the whole answer, head and body, without forwarding), ``None`` (nothing
+  wrong);
 - ``together``: requests wait for each other, that many at a time, before they are answered (1: they do not);
 - ``rewrite``: gives the head of each forwarded answer as the client gets it, by method and the server's head;
 - ``always``: gives the fault of each request for which ``faults`` has none, by method, path and headers (small names).

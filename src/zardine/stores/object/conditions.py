@@ -141,7 +141,7 @@ class _Marks:
         if marks and marks[-1] == self._own:
             return True, version_of(meta, token)
         if self._own in marks:
-            return True, "1" if token == "version" else f'"replaced-{self._own}"'
+            return True, MarkedVersion("1" if token == "version" else f'"replaced-{self._own}"', text)
         return False if self._last in marks else None, None
 
 
