@@ -23,7 +23,7 @@ from functools import lru_cache
 from io import BytesIO
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
@@ -46,6 +46,14 @@ class Condition:
     version: Version | None
     strict: bool = False
     """Whether to refuse the write where nothing can compare versions and write in one step, instead of warning."""
+
+
+class Versioned(Protocol):
+    """What was read of a value, with its version."""
+
+    @property
+    def version(self) -> Version | None:
+        """The version; ``None`` if the store does not tell it."""
 
 
 @public("zardine.storage")
@@ -300,7 +308,7 @@ class Store(ABC):
             with self.lock(key):
                 _merge(self, key, pieces)
 
-    def condition_on(self, key: str, reading: Reading | None, *, strict: bool = False) -> Condition | None:
+    def condition_on(self, key: str, reading: Versioned | None, *, strict: bool = False) -> Condition | None:
         """Return the condition of a write of ``key`` that is made of ``reading`` (``None``: the key was missing).
 
         ``strict`` as in :class:`Condition`. ``None`` if the store told no version: see :meth:`accept_races`.

@@ -202,7 +202,8 @@ def translated(
     if isinstance(error, GivenUp):
         if error.tries > 1:
             times = f" in {error.tries} tries within {error.seconds:.1f} s"
-        error, uncertain = error.__cause__ or error, error.is_uncertain
+        uncertain = error.is_uncertain
+        error = error.__cause__ or error
     elif repetitions(error) > 1:
         times = f" in {repetitions(error)} tries"
     text, name, status = str(error), type(error).__name__, status_of(error)
