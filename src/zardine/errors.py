@@ -218,6 +218,9 @@ class ReadOnlyError(StoreError, PermissionError, ValueError):
 class ConditionFailedError(StoreError):
     """The stored value is no longer the one that the condition of a write names."""
 
+    may_be_done: bool = False
+    """Whether the write may have been carried out before another program wrote: an answer of the service was lost."""
+
 
 class ArrayChangedError(StoreError):
     """An array was resharded, replaced, moved or erased since it was opened: open it again, or refresh the handle."""

@@ -4,11 +4,14 @@
 
 - ``latency``: seconds added to each request, from when it has come in;
 - ``faults``: a list of faults, one used up by each request (to ``matching`` paths and methods) until it is empty:
-  ``"drop"`` (hang up before anything is forwarded), ``"drop_after"`` (forward, and hang up without an answer), a status
-  such as ``503`` (answered without forwarding), ``"503_after"`` (forward, then answer so), ``"truncate"`` (half of the
-  body, then hang up), ``"stall"`` (half of the body, then nothing for ``stall`` seconds), ``"slow"`` (the body in ten
-  pieces over ``stall`` seconds), bytes (the whole answer, head and body, without forwarding), ``None`` (nothing wrong);
+  ``"drop"`` (hang up before anything is forwarded), ``"drop_after"`` (forward, and hang up without an answer),
+  ``"reset"`` and ``"reset_after"`` (the same by RST instead of FIN), a function (forward, call it, then reset), a
+  status such as ``503`` (answered without forwarding), ``"503_after"`` (forward, then answer so), ``"truncate"`` (half
+  of the body, then hang up), ``"stall"`` (half of the body, then nothing for ``stall`` seconds), ``"slow"`` (the body
+  in ten pieces over ``stall`` seconds), bytes (the whole answer, head and body, without forwarding), ``None`` (nothing
+  wrong);
 - ``together``: requests wait for each other, that many at a time, before they are answered (1: they do not);
+- ``rewrite``: gives the head of each forwarded answer as the client gets it, by method and the server's head;
 - ``always``: gives the fault of each request for which ``faults`` has none, by method, path and headers (small names).
 
 ``requests`` are the lines ``METHOD path`` and ``headers`` the headers of those that came in, :meth:`rounds` how many of
@@ -19,6 +22,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import struct
 import threading
 from collections.abc import Callable
 
@@ -31,6 +36,7 @@ class FaultProxy:
         self.faults: list[object] = []
         self.matching: Callable[[str, str], bool] = lambda method, path: True
         self.always: Callable[[str, str, dict[str, str]], object] = lambda method, path, headers: None
+        self.rewrite: Callable[[str, bytes], bytes] = lambda method, head: head
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.spans: list[tuple[float, float]] = []
@@ -57,6 +63,7 @@ class FaultProxy:
         self.headers, self.spans = [], []
         self.matching = lambda method, path: True
         self.always = lambda method, path, headers: None
+        self.rewrite = lambda method, head: head
 
     def rounds(self) -> int:
         """The longest chain of requests of which each came in after the answer to the one before."""
@@ -117,7 +124,8 @@ class FaultProxy:
                 await self._others()
             if self.latency:
                 await asyncio.sleep(self.latency)
-            if fault == "drop":
+            if fault in ("drop", "reset"):
+                _close(writer, reset=fault == "reset")
                 return False
             if isinstance(fault, (int, bytes)):
                 empty = f"HTTP/1.1 {fault} Fault\r\ncontent-length: 0\r\n\r\n".encode()
@@ -136,7 +144,10 @@ class FaultProxy:
                 upstream[1].close()
                 upstream.clear()
                 answer = answer.replace(b"Connection: close\r\n", b"").replace(b"connection: close\r\n", b"")
-            return await self._answer(writer, fault, answer, content, note_end)
+            if callable(fault):
+                await self._loop.run_in_executor(None, fault)
+                fault = "reset_after"
+            return await self._answer(writer, fault, self.rewrite(method, answer), content, note_end)
         finally:
             note_end()
 
@@ -150,7 +161,8 @@ class FaultProxy:
         await mine
 
     async def _answer(self, writer, fault, answer: bytes, content: bytes, note_end: Callable[[], None]) -> bool:
-        if fault == "drop_after":
+        if fault in ("drop_after", "reset_after"):
+            _close(writer, reset=fault == "reset_after")
             return False
         if fault == "503_after":
             note_end()
@@ -176,6 +188,14 @@ class FaultProxy:
         writer.write(content)
         await writer.drain()
         return True
+
+
+def _close(writer: asyncio.StreamWriter, *, reset: bool) -> None:
+    """Close a connection, by RST with ``reset``."""
+    if reset:
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+    writer.close()
 
 
 def _headers(head: bytes) -> dict[str, str]:

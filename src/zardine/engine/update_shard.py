@@ -79,7 +79,7 @@ def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged:
     reading = _whole(store, key, layout, chain)
     if change.settled is not None:
         change = _if_still_settled(change, None if reading is None else reading.version)
-    condition = condition_of(reading, merged=merged)
+    condition = condition_of(store, key, reading, merged=merged)
     if reading is None:
         _put_first(change, layout, rows, condition)
         return
@@ -214,15 +214,13 @@ def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:
     return np.argsort(index.offsets.view(np.uint64), kind="stable")
 
 
-def condition_of(old: Reading | WholeShard | None, *, merged: bool) -> Condition | None:
-    """That nobody has written since ``old`` was read; nothing where the store has no versions.
+def condition_of(store: Store, key: str, old: Reading | WholeShard | None, *, merged: bool) -> Condition | None:
+    """Return the condition that nobody has written ``key`` since ``old`` was read; ``None`` if nothing tells that.
 
-    ``merged``: parts of ``old`` are written again, which would undo what others changed in them meanwhile.
+    ``merged``: parts of ``old`` are written again, which would undo what others changed in them meanwhile: without
+    versions the store refuses that (:class:`~zardine.errors.UnsupportedError`).
     """
-    strict = merged and not is_on("allow_lost_updates")
-    if old is None:
-        return Condition(None, strict)
-    return None if old.version is None else Condition(old.version, strict)
+    return store.condition_on(key, old, strict=merged and not is_on("allow_lost_updates"))
 
 
 # edits of files

@@ -163,7 +163,7 @@ def _write_chunk(change: AnyChange) -> None:
         else:
             encoded = change.encode(0, None if old is None else old.parts[0], covered)
         there: Reading | Settled | None = old
-        condition = None if covered else condition_of(old, merged=merged)
+        condition = None if covered else condition_of(store, key, old, merged=merged)
         if settled is not None:
             there = settled if settled.version is not None else None
             condition = Condition(settled.version)

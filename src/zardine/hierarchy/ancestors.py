@@ -18,6 +18,7 @@ from zardine.engine.freshness import is_far
 from zardine.engine.side_by_side import begun, side_by_side
 from zardine.errors import ConditionFailedError, ContainsArrayError, ZardineError
 from zardine.hierarchy.find import (
+    MOST_REFUSALS,
     Seen,
     ask_ahead,
     check_finished,
@@ -26,6 +27,7 @@ from zardine.hierarchy.find import (
     find_node,
     look_whether_free,
     names_of,
+    refused,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, format_of_new, to_documents
@@ -170,8 +172,16 @@ def create_groups(store: Store, groups: Missing) -> None:
     assert document is not None
 
     def create(path: str) -> None:
-        with suppress(ConditionFailedError):  # another process has just created it
-            store.set(document_key(path, group), document, condition=Condition(None))
+        key = document_key(path, group)
+        for number in range(1, MOST_REFUSALS + 1):
+            try:
+                store.set(key, document, condition=Condition(None))
+                return
+            except ConditionFailedError as error:
+                if store.exists(key):  # another process has just created it
+                    return
+                if number == MOST_REFUSALS:
+                    raise refused(store, path, error) from error
 
     def try_to_create(path: str) -> None:
         with suppress(ZardineError):  # who may write below a group need not have the right to write above it

@@ -31,6 +31,7 @@ from zardine.errors import (
 )
 from zardine.hierarchy.ancestors import Above, create_groups, missing_ancestors
 from zardine.hierarchy.find import (
+    MOST_REFUSALS,
     as_refusal,
     check_finished,
     describe,
@@ -39,6 +40,7 @@ from zardine.hierarchy.find import (
     looks_like_v1,
     names_of,
     nothing_is_at,
+    refused,
     taken,
 )
 from zardine.limits import CHUNK, limit_of, too_large
@@ -117,9 +119,12 @@ def create_node(
         when = moment()
         try:
             version = store.set(join_path(path, first), document, condition=Condition(None))
-        except ConditionFailedError:
-            if last or not overwrite:
-                raise taken(store, path, find_node(store, path)) from None
+        except ConditionFailedError as error:
+            found = find_node(store, path)
+            if found is None and last.number >= MOST_REFUSALS:
+                raise refused(store, path, error) from error
+            if found is not None and (last or not overwrite):
+                raise taken(store, path, found) from None
             is_free = False  # another process has just created it, and may be writing chunks that are not ours
         else:
             return metadata, version, moment_since(store, path, join_path(path, first), version, when)

@@ -51,6 +51,9 @@ UNFINISHED = "zardine-conversion.json"
 WORKS: Final = {"convert": "conversion", "rechunk": "rechunking"}
 """What that key says is being made, by the function that makes it."""
 
+MOST_REFUSALS: Final = 3
+"""How often a store may say that a document exists where none does: others may have created and erased it."""
+
 UNFINISHED_NODE = "zardine_unfinished"
 """Member of the document of a group, and of the nodes below it, that is there while the group is written as a whole, or
 was cut off in that."""
@@ -474,6 +477,11 @@ def taken(store: Store, path: str, node: NodeMetadata | None, way: str = "") -> 
         return ContainsArrayError(f"an array is already stored at {place}; {way}")
     way = way or "overwrite=True or mode='w' erases it and all below it"
     return ContainsGroupError(f"a group is already stored at {place}; {way}")
+
+
+def refused(store: Store, path: str, error: StoreError) -> StoreError:
+    """Return the error for a place where the store creates no node, though none is there; ``error`` has its answer."""
+    return StoreError(f"nothing is stored at {describe(store, path)}, and the store refuses to create it: {error}")
 
 
 def child_names(store: Store, path: str, zarr_format: int = 3) -> Iterator[str]:

@@ -144,8 +144,8 @@ def _store_changes(
         elif document is None and name == CONSOLIDATED:
             store.erase(join_path(path, name))
         elif not (_same_json if len(documents) > 1 else _same)(reading.parts[0], document or b"{}"):
-            condition = None if reading.version is None else Condition(reading.version)
-            versions[name] = store.set(join_path(path, name), document or b"{}", condition=condition)
+            key = join_path(path, name)
+            versions[name] = store.set(key, document or b"{}", condition=store.condition_on(key, reading))
     return versions
 
 

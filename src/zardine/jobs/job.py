@@ -99,8 +99,8 @@ class GuardedStore(WrapperStore):
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         self._look()
         old = self._there.get(key)
-        if condition is None and (old is None or old.version is not None):
-            condition = Condition(None if old is None else old.version)
+        if condition is None:
+            condition = self.condition_on(key, old)
         try:
             version = super().set(key, value, condition=condition)
         except ConditionFailedError as error:

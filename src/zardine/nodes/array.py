@@ -45,7 +45,6 @@ from zardine.errors import (
     MetadataError,
     ReadOnlyError,
     SelectionError,
-    UnsupportedError,
     ZardineError,
 )
 from zardine.hierarchy.consolidated import Consolidated
@@ -443,8 +442,8 @@ class Array(StoredFacts):
                     if exclusive:
                         write_plan(direct, plan_block(direct, block), values, growing=True)
                     node, version = stored.replaced_by(grown)
-                except ConditionFailedError:
-                    if last:
+                except ConditionFailedError as error:
+                    if last or error.may_be_done:  # repeated, it could append a second time
                         raise
                     continue
                 except BaseException:
@@ -460,12 +459,22 @@ class Array(StoredFacts):
                 if not exclusive:
                     try:
                         write_plan(direct, plan_block(direct, block), values)
-                    except UnsupportedError:  # nothing can be changed in part there: the place is given back
-                        if self._stored()[0].metadata.shape == grown.shape:
-                            self.resize(old)
+                    except BaseException as error:
+                        self._give_back(grown.shape, old, error)
                         raise
                 return grown.shape
         raise AssertionError("unreachable")
+
+    def _give_back(self, grown: tuple[int, ...], old: tuple[int, ...], error: BaseException) -> None:
+        """Undo the growth from ``old`` to ``grown`` after an ``error``; where that cannot be done, note it there."""
+        with suppress(ZardineError):
+            before, after = self._reshape(lambda shape: old if shape == grown else None, erase=True)
+            if before != after:
+                return
+        error.add_note(
+            f"the array has grown from {old} to {grown} all the same: the new elements are stored in part, and read as "
+            "the fill value elsewhere; write them to their place, do not append them again"
+        )
 
     def _append_at_once(
         self, before: ArrayHandle, version: Version | None, values: npt.NDArray[Any], axis: int, locked: Store | None
@@ -539,8 +548,8 @@ class Array(StoredFacts):
                 try:
                     self._adopt(stored.replace_by(with_shape(stored.metadata, before.layout.grid, new)))
                     break
-                except ConditionFailedError:
-                    if last:
+                except ConditionFailedError as error:
+                    if last or error.may_be_done:  # repeated, it could cut what another program has appended
                         raise
             self._keep_entry()
             if erase:

@@ -31,8 +31,8 @@ class Patience:
 WRITES: Final = Patience(fewest=10, seconds=60.0)
 """Of conditional writes: a writer whom others always overtake gives up after a minute, however slow the store is."""
 
-REQUESTS: Final = Patience(most=5, seconds=180.0, first_wait=0.15, longest_wait=1.2)
-"""Of requests to object stores and web servers that break off in the midst of the answer."""
+REQUESTS: Final = Patience(most=7, seconds=180.0, first_wait=0.15, longest_wait=2.5)
+"""Of requests to object stores and web servers that break off, or that a busy service refuses."""
 
 CHANGES: Final = Patience(most=11, first_wait=0.01, longest_wait=0.7)
 """Of reads of several values that make sense together only, and that others change meanwhile; about 2 seconds."""

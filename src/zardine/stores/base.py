@@ -23,7 +23,7 @@ from functools import lru_cache
 from io import BytesIO
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
@@ -46,6 +46,14 @@ class Condition:
     version: Version | None
     strict: bool = False
     """Whether to refuse the write where nothing can compare versions and write in one step, instead of warning."""
+
+
+class Versioned(Protocol):
+    """What was read of a value, with its version."""
+
+    @property
+    def version(self) -> Version | None:
+        """The version; ``None`` if the store does not tell it."""
 
 
 @public("zardine.storage")
@@ -299,6 +307,24 @@ class Store(ABC):
         for key, pieces in parts.items():
             with self.lock(key):
                 _merge(self, key, pieces)
+
+    def condition_on(self, key: str, reading: Versioned | None, *, strict: bool = False) -> Condition | None:
+        """Return the condition of a write of ``key`` that is made of ``reading`` (``None``: the key was missing).
+
+        ``strict`` as in :class:`Condition`. ``None`` if the store told no version: see :meth:`accept_races`.
+        """
+        if reading is not None and reading.version is None:
+            self.accept_races(key, strict=strict)
+            return None
+        return Condition(None if reading is None else reading.version, strict)
+
+    def accept_races(self, key: str, *, strict: bool = False) -> None:
+        """Decide on a write of ``key`` that can undo what another process or machine writes at the same time.
+
+        A store may warn, or refuse it with :class:`~zardine.errors.UnsupportedError`; ``strict`` as in
+        :class:`Condition`. This method does neither.
+        """
+        return
 
     @abstractmethod
     def erase(self, key: str) -> None:
@@ -685,10 +711,8 @@ def _merge(store: Store, key: str, pieces: Sequence[tuple[int, BytesLike]]) -> N
         for start, value in pieces:
             whole.extend(bytes(max(0, start - len(whole))))
             whole[start : start + len(value)] = value
-        versioned = old is None or old.version is not None
-        condition = Condition(None if old is None else old.version) if versioned else None
         try:
-            store.set(key, bytes(whole), condition=condition)
+            store.set(key, bytes(whole), condition=store.condition_on(key, old))
         except ConditionFailedError:
             if last:
                 raise

@@ -258,7 +258,7 @@ class FsspecStore(Store):
         with self.lock(key):
             try:
                 if condition is not None:
-                    self._warn()
+                    self.accept_races(key)
                     info = self._info(name)
                     if (None if info is None else _version(info)) != condition.version:
                         raise ConditionFailedError(
@@ -375,7 +375,8 @@ class FsspecStore(Store):
     def _name(self, key: str) -> str:
         return f"{self._path}/{key}" if self._path else key
 
-    def _warn(self) -> None:
+    def accept_races(self, key: str, *, strict: bool = False) -> None:
+        """Warn once. These filesystems never have conditional writes, so that ``strict`` makes no difference."""
         if not self._warned:
             self._warned = True
             warnings.warn(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +16,16 @@ from zardine.stores.attempts import REQUESTS, attempts
 from zardine.stores.base import FAR, MOST_REQUESTS
 from zardine.stores.extras import need
 from zardine.stores.object.buckets import BucketOptions
-from zardine.stores.object.errors import GivenUp, is_out_of_range, is_passing, is_refusal, repetitions, status_of
+from zardine.stores.object.errors import (
+    GivenUp,
+    has_no_etag,
+    is_out_of_range,
+    is_passing,
+    is_refusal,
+    is_uncertain,
+    repetitions,
+    status_of,
+)
 from zardine.stores.object.kinds import bucket_of, origin_of
 from zardine.stores.object.runtime import RUNTIME
 from zardine.stores.object_meter import RequestMeter
@@ -33,6 +43,10 @@ class _ReplacedError(Exception):
 
     passing = True
 
+
+MARKS: Final = "zardinewrite"
+"""Metadata of an object, and what :meth:`ObjectClient.head` and :meth:`ObjectClient.get` call it: the marks of its last
+writes, see :mod:`zardine.stores.object.conditions`."""
 
 _ONE_PUT: Final = 64 * 2**20
 """Bytes up to which a value is one request; longer ones go up in parts of :data:`_PART`, unless on a condition."""
@@ -128,9 +142,10 @@ class ObjectClient:
 
         def call() -> tuple[Any, memoryview | None]:
             answer = self._obstore.get(self.inner, self._prefix + key, options=options)
-            if most is not None and answer.meta["size"] > most:
-                return answer.meta, None
-            return answer.meta, memoryview(self._body(answer))
+            meta = self._meta(answer)
+            if most is not None and meta["size"] > most:
+                return meta, None
+            return meta, memoryview(self._body(answer))
 
         wanted = options.get("range")
         if isinstance(wanted, tuple):
@@ -151,18 +166,18 @@ class ObjectClient:
                 raise _ReplacedError(str(error)) from error
             raise
 
+    def _meta(self, answer: Any) -> Any:
+        """Return what the service tells of a value, with its :data:`MARKS`, if it has any."""
+        meta = answer.meta
+        marks = answer.attributes.get(MARKS) if self.keeps_attributes else None
+        return meta if marks is None else {**meta, MARKS: marks}
+
     def head(self, key: str) -> Any:
         """What the service tells of a value."""
-        return self._again(lambda: self._obstore.head(self.inner, self._prefix + key))
-
-    def attributes(self, key: str) -> tuple[Any, Any]:
-        """What the service tells of a value, and the metadata that was given with it."""
-
-        def call() -> tuple[Any, Any]:
-            answer = self._obstore.get(self.inner, self._prefix + key, options={"head": True})
-            return answer.meta, answer.attributes
-
-        return self._again(call)
+        if not self.keeps_attributes:
+            return self._again(lambda: self._obstore.head(self.inner, self._prefix + key))
+        options = {"head": True}
+        return self._again(lambda: self._meta(self._obstore.get(self.inner, self._prefix + key, options=options)))
 
     def put(self, key: str, data: BytesLike, mode: Any = None, attributes: dict[str, str] | None = None) -> Any:
         """Store a value; on a condition, which ``mode`` says, it is tried once only."""
@@ -175,8 +190,17 @@ class ObjectClient:
             requests = -(-len(data) // _PART) + (1 if self.kind == "AzureStore" else 2)
         if attributes:
             options["attributes"] = attributes
+
+        def call() -> Any:
+            try:
+                return self._obstore.put(self.inner, self._prefix + key, data, **options)
+            except Exception as error:
+                if has_no_etag(error):
+                    return {"e_tag": None, "version": None}
+                raise
+
         return self._again(
-            lambda: self._obstore.put(self.inner, self._prefix + key, data, **options),
+            call,
             requests=requests,
             once=mode is not None,
             nbytes=len(data),
@@ -200,6 +224,7 @@ class ObjectClient:
         last: str | None = None
         below = self._path_of(prefix)
         count, page_size = 0, self._page()
+        made, begin = 0, time.monotonic()
         for last_attempt in attempts(replace(self.patience, seconds=inf)):  # it may take long to go through the names
             try:
                 self.meter.add()
@@ -217,8 +242,11 @@ class ObjectClient:
                         last = each["path"]
                         yield each["path"][len(self._prefix) :], each
             except Exception as error:
-                if last_attempt or not is_passing(error):
+                made += repetitions(error)
+                if not is_passing(error):
                     raise
+                if last_attempt:
+                    raise GivenUp(made, time.monotonic() - begin, is_uncertain=False) from error
 
     def directory(self, prefix: str | None) -> tuple[list[str], list[str]]:
         """The values directly below a prefix, and the prefixes there."""
@@ -254,7 +282,7 @@ class ObjectClient:
         length: Callable[[T], int] | None = None,
     ) -> T:
         """What ``call`` gives. ``nbytes``: that it sends, or asks for; ``length`` tells those that came."""
-        made = 0
+        made, uncertain, begin = 0, False, time.monotonic()
         for last in attempts(self.patience):
             try:
                 with self._turn(nbytes) as turn, RUNTIME:
@@ -264,11 +292,11 @@ class ObjectClient:
             except Exception as error:
                 sent = repetitions(error)
                 self.meter.add(sent)
-                made += sent
+                made, uncertain = made + sent, uncertain or is_uncertain(error)
                 if not is_passing(error):
                     raise
                 if once or last:
-                    raise GivenUp(made) from error
+                    raise GivenUp(made, time.monotonic() - begin, is_uncertain=uncertain) from error
             else:
                 self.meter.add(requests)
                 return result

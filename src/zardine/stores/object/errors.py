@@ -19,6 +19,8 @@ _CODE: Final = re.compile(r"<Code>\s*([^<]+?)\s*</Code>")
 _MESSAGE: Final = re.compile(r"<Message>\s*([^<]+?)\s*</Message>", re.DOTALL)
 _REGION: Final = re.compile(r"<Region>\s*([\w-]+)\s*</Region>|expecting '([\w-]+)'")
 _RETRIES: Final = re.compile(r", after (\d+) retries,")
+_HTTP_KIND: Final = re.compile(r"HttpError \{\s*kind: (\w+)")
+"""What obstore's HTTP client says of a failure without an answer: ``Connect``, ``Interrupted``, ``Timeout``, ..."""
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist")
 _NO_CREDENTIALS: Final = (
     "latest/api/token",
@@ -48,6 +50,9 @@ _LOST: Final = (*_CONFLICTS, "PreconditionFailed", "ConditionNotMet", "TargetCon
 _UNSENT: Final = ("NotSupportedError", "NotImplementedError", "InvalidPathError")
 """Errors of obstore from before anything is sent."""
 
+_BUSY_CODES: Final = ("SlowDown", "InternalError", "RequestTimeout", "ServerBusy", "OperationTimedOut")
+"""Codes of a service that cannot answer now, also for single keys of a request, or with statuses that do not say so."""
+
 _WHERE: Final = {
     "S3Store": "key and secret in storage_options, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile in "
     "~/.aws; anon=True in storage_options reads public data",
@@ -60,11 +65,14 @@ _WHERE: Final = {
 
 
 class GivenUp(Exception):  # noqa: N818 - never seen by users
-    """The error that is its cause came again in each of so many ``tries``."""
+    """The last of so many ``tries``, in so many ``seconds``, failed with the error that is its cause.
 
-    def __init__(self, tries: int) -> None:
+    ``is_uncertain``: the service may have carried out the request in one of them.
+    """
+
+    def __init__(self, tries: int, seconds: float, *, is_uncertain: bool) -> None:
         super().__init__(tries)
-        self.tries = tries
+        self.tries, self.seconds, self.is_uncertain = tries, seconds, is_uncertain
 
 
 def status_of(error: BaseException) -> int | None:
@@ -136,27 +144,43 @@ def has_no_length(error: BaseException) -> bool:
     return "Content-Length Header missing" in str(error) or "MissingContentLength" in str(error)
 
 
+def is_unsent(error: BaseException) -> bool:
+    """Return whether no connection came about, so that the service has not seen the request."""
+    found = _HTTP_KIND.search(str(error))
+    return found is not None and found[1] == "Connect"
+
+
+def is_uncertain(error: BaseException) -> bool:
+    """Return whether the service may have carried out the request all the same, in this try or in one of obstore's."""
+    sent, status = repetitions(error), status_of(error)
+    return sent > 1 or (sent == 1 and not is_unsent(error) and (status is None or status >= 500))
+
+
 def is_cut_short(error: BaseException) -> bool:
     """Whether the connection went while a request or an answer was under way, which obstore does not always repeat."""
-    text = str(error)
-    return status_of(error) is None and any(each in text for each in _CUT_SHORT) and "kind: Connect" not in text
+    return status_of(error) is None and any(each in str(error) for each in _CUT_SHORT) and not is_unsent(error)
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether the service answered that it cannot answer now."""
+    status = status_of(error) or 0
+    return status in (408, 429) or (status >= 500 and status != 501) or code_of(error) in _BUSY_CODES
 
 
 def is_passing(error: BaseException) -> bool:
     """Whether the same request may well succeed if it is made again now."""
-    return is_cut_short(error) or is_conflict(error) or bool(getattr(error, "passing", False))
-
-
-def is_repeated(error: BaseException) -> bool:
-    """Whether obstore makes a request again after such an answer, or after none."""
-    status = status_of(error)
-    return status == 429 or (status or 0) >= 500 or "error sending request" in str(error)
+    passing = is_cut_short(error) or is_busy(error) or is_conflict(error)
+    return passing or bool(getattr(error, "passing", False))
 
 
 def is_refusal(error: BaseException) -> bool:
     """Whether the service, or the way to it, seems to have too much to do."""
-    status = status_of(error)
-    return is_cut_short(error) or (is_repeated(error) and (status is None or status in (429, 500, 502, 503, 504)))
+    return is_cut_short(error) or is_busy(error) or "error sending request" in str(error)
+
+
+def has_no_etag(error: BaseException) -> bool:
+    """Return whether the service did what it was asked, and did not tell the ETag, which obstore does not take."""
+    return "ETag Header missing" in str(error)
 
 
 def translated(
@@ -165,21 +189,30 @@ def translated(
     store: str,
     kind: str,
     *,
+    changes: bool = False,
     conditional: bool = False,
     region: Callable[[], str] = str,
 ) -> StoreError | UnsupportedError:
     """Our error for one of obstore's that was raised by ``what`` (such as ``read key 'a'``).
 
-    ``conditional``: a write that might come too late; ``region`` asks for the region of a bucket that is elsewhere.
+    ``changes``: a write, or an erasure; ``conditional``: a write that might come too late; ``region`` asks for the
+    region of a bucket that is elsewhere.
     """
-    tries = error.tries if isinstance(error, GivenUp) else repetitions(error)
+    times, uncertain = "", is_uncertain(error)
     if isinstance(error, GivenUp):
+        if error.tries > 1:
+            times = f" in {error.tries} tries within {error.seconds:.1f} s"
+        uncertain = error.is_uncertain
         error = error.__cause__ or error
-    times = " in several tries" if tries > 1 else ""  # obstore does not tell all of its own
+    elif repetitions(error) > 1:
+        times = f" in {repetitions(error)} tries"
     text, name, status = str(error), type(error).__name__, status_of(error)
     failed = f"cannot {what} of {store}"
     if conditional and is_lost(error, kind):
-        return ConditionFailedError(f"{failed}: it changed since it was read; nothing was written")
+        lost = ConditionFailedError(_lost_race(failed, error, times, uncertain=uncertain))
+        lost.may_be_done = uncertain
+        return lost
+    maybe = "; the request may have been carried out" if changes and uncertain else ""
     if any(each in text for each in _NO_BUCKET):
         return StoreError(f"{failed}: there is no such bucket or container; create it first, or correct the URL")
     if kind in _WHERE and kind != "HTTPStore" and any(each in text for each in _NO_CREDENTIALS):
@@ -202,18 +235,34 @@ def translated(
         return StoreError(f"{failed}: not authenticated; give credentials: {_WHERE.get(kind, 'in storage_options')}")
     if status in (429, 503) or "SlowDown" in text or "ServerBusy" in text:
         return StoreError(
-            f"{failed}: the service is throttling (status {status}) and did not stop{times}; try again later, use "
-            "fewer threads or processes, or raise max_retries in storage_options"
+            f"{failed}: the service is throttling and did not stop{times} ({_answer(error)}){maybe}; try again later, "
+            "use fewer threads or processes, or raise max_retries in storage_options"
         )
     if "timed out" in text or "TimedOut" in text:
-        return StoreError(f"{failed}: no answer in time{times} (timeout and max_retries are in storage_options)")
+        return StoreError(f"{failed}: no answer in time{times} (timeout and max_retries are in storage_options){maybe}")
     if status is None and ("error sending request" in text or "dns error" in text or "onnection" in text):
-        return StoreError(f"{failed}: the server cannot be reached, or hung up{times}: {reason_of(error)}")
+        return StoreError(f"{failed}: the server cannot be reached, or hung up{times}: {reason_of(error)}{maybe}")
     if is_cut_short(error):
-        return StoreError(f"{failed}: the answer was cut short{times}: {reason_of(error)}")
+        return StoreError(f"{failed}: the answer was cut short{times}: {reason_of(error)}{maybe}")
     if "InvalidPath" in text or (isinstance(error, ValueError) and "path" in text.lower()):
         return InvalidKeyError(f"{failed}: the store cannot have a key of that name: {reason_of(error)}")
-    return StoreError(f"{failed}: {reason_of(error)}")
+    return StoreError(f"{failed}{times}: {reason_of(error)}{maybe}")
+
+
+def _lost_race(failed: str, error: BaseException, times: str, *, uncertain: bool) -> str:
+    """Return what to say of a conditional write that the service refused for what is stored."""
+    if uncertain:
+        return (
+            f"{failed}{times}: an answer was lost, and another program has written the key since; the write may have "
+            f"been carried out before that: look at what is stored ({_answer(error)})"
+        )
+    return f"{failed}{times}: it changed since it was read; nothing was written ({_answer(error)})"
+
+
+def _answer(error: BaseException) -> str:
+    """Return the service's answer: status, code and message, as far as it gave them."""
+    status, code = status_of(error), code_of(error)
+    return reason_of(error) if code else f"status {status}" if status else reason_of(error)
 
 
 def _is_elsewhere(error: BaseException) -> bool:
@@ -272,8 +321,10 @@ def region_of(config: Mapping[str, Any]) -> str:
 __all__ = [
     "GivenUp",
     "code_of",
+    "has_no_etag",
     "has_no_length",
     "has_no_ranges",
+    "is_busy",
     "is_conflict",
     "is_cut_short",
     "is_lost",
@@ -281,7 +332,8 @@ __all__ = [
     "is_out_of_range",
     "is_passing",
     "is_refusal",
-    "is_repeated",
+    "is_uncertain",
+    "is_unsent",
     "is_unsupported",
     "reason_of",
     "region_of",

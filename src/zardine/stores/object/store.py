@@ -31,7 +31,7 @@ from zardine.stores.base import (
 from zardine.stores.locks import KeyedLock
 from zardine.stores.object.buckets import BucketOptions
 from zardine.stores.object.client import ObjectClient, concurrently
-from zardine.stores.object.conditions import knows_conditions, put_conditionally
+from zardine.stores.object.conditions import is_weak, knows_conditions, put_conditionally, version_of
 from zardine.stores.object.errors import (
     GivenUp,
     has_no_length,
@@ -219,7 +219,7 @@ class ObjectStore(Store):
         return self._version_of(meta), int(meta["size"])
 
     def _version_of(self, meta: Any) -> Version | None:
-        return meta[self._token]  # type: ignore[no-any-return]
+        return version_of(meta, self._token)
 
     # writeable
 
@@ -231,28 +231,29 @@ class ObjectStore(Store):
             data = bytes(data)  # it would keep the caller's buffer
         if condition is None:
             return self._put(key, data)
-        if knows_conditions(self._bucket) is not False:
+        if knows_conditions(self._bucket) is not False and not is_weak(condition.version):
             with contextlib.suppress(UnsupportedError):
                 return self._put_conditionally(key, data, condition)
-        self._put_up_with_races(key, condition)
+        self.accept_races(key, strict=condition.strict)
         with self.lock(key):
             found = self._head(key)
             if (None if found is None else found[0]) != condition.version:
                 raise ConditionFailedError(f"key {key!r} of {self} changed since it was read; nothing was written")
             return self._put(key, data)
 
-    def _put_up_with_races(self, key: str, condition: Condition) -> None:
-        """Warn once where there are no conditional writes; refuse what would undo the changes of others unasked."""
-        if condition.strict:
+    def accept_races(self, key: str, *, strict: bool = False) -> None:
+        """Warn once that there are no conditional writes. Refuse what is ``strict``."""
+        lacks = "conditional writes" if knows_conditions(self._bucket) is False else "versions (no strong ETags)"
+        if strict:
             raise UnsupportedError(
-                f"{self} has no conditional writes, so that changing a part of key {key!r} could undo what another "
+                f"{self} has no {lacks}, so that changing a part of key {key!r} could undo what another "
                 "process or machine writes to it at the same time; nothing was written. Write whole shards or chunks, "
                 "or, if nobody else writes to them meanwhile: zardine.config.set({'allow_lost_updates': True})"
             )
         if not self._warned:
             self._warned = True
             warnings.warn(
-                f"{self} has no conditional writes: updates may be lost where several processes or machines write "
+                f"{self} has no {lacks}: updates may be lost where several processes or machines write "
                 "to the same chunk, shard or metadata document; the threads of this process exclude each other",
                 stacklevel=3,
             )
@@ -261,16 +262,15 @@ class ObjectStore(Store):
         try:
             return self._version_of(self._client.put(key, data))
         except Exception as error:
-            self._fail(error, f"write key {key!r}")
+            self._fail(error, f"write key {key!r}", changes=True)
 
     def _put_conditionally(self, key: str, data: BytesLike, condition: Condition) -> Version | None:
-        mode: Any = "create" if condition.version is None else {self._token: condition.version}
         try:
-            return self._version_of(put_conditionally(self._client, key, data, mode, self._bucket))
+            return put_conditionally(self._client, key, data, condition.version, self._token, self._bucket)
         except UnsupportedError:
             raise
         except Exception as error:
-            self._fail(error, f"write key {key!r}", conditional=True)
+            self._fail(error, f"write key {key!r}", changes=True, conditional=True)
 
     def erase(self, key: str) -> None:
         self._check_writable("erase from")
@@ -291,12 +291,12 @@ class ObjectStore(Store):
             self._client.delete(keys)
         except FileNotFoundError as error:
             if not is_missing(error):
-                self._fail(error, what)
+                self._fail(error, what, changes=True)
             if len(keys) > 1:  # one that was missing stopped the rest
                 for key in keys:
                     self._delete([key], what)
         except Exception as error:
-            self._fail(error, what)
+            self._fail(error, what, changes=True)
 
     # listable
 
@@ -381,12 +381,12 @@ class ObjectStore(Store):
         if not is_missing(error):  # the bucket is
             self._fail(error, what)
 
-    def _fail(self, error: Exception, what: str, *, conditional: bool = False) -> NoReturn:
+    def _fail(self, error: Exception, what: str, *, changes: bool = False, conditional: bool = False) -> NoReturn:
         if isinstance(error, StoreError):
             raise error
         cause = error.__cause__ if isinstance(error, GivenUp) else error
-        kind = self._kind
-        raise translated(error, what, str(self), kind, conditional=conditional, region=self._region) from cause
+        how = {"changes": changes, "conditional": conditional}
+        raise translated(error, what, str(self), self._kind, region=self._region, **how) from cause
 
     def _region(self) -> str:
         return region_of(self._inner.config) if self._kind == "S3Store" else ""

@@ -121,6 +121,9 @@ class WrapperStore(Store):
         self._check_writable()
         return self._store.set(inner, value, condition=condition)
 
+    def accept_races(self, key: str, *, strict: bool = False) -> None:
+        self._store.accept_races(self._key(key), strict=strict)
+
     def new_value(self, key: str) -> AbstractContextManager[NewValue]:
         inner = self._key(key)
         self._check_writable()

@@ -136,10 +136,10 @@ def prepare_in_place(store: Store, path: str, *, overwrite: bool) -> InPlace:
         if not is_changed(plan):
             continue
         place = join_path(path, relative)
-        reading = read_document(store, join_path(place, DOCUMENT_NAME))
+        key = join_path(place, DOCUMENT_NAME)
+        reading = read_document(store, key)
         if reading is None or plan.source.zarr_format == 3 or overwrite:
-            unversioned = reading is not None and reading.version is None
-            missing[relative] = None if unversioned else Condition(None if reading is None else reading.version)
+            missing[relative] = store.condition_on(key, reading)
             continue
         there = parse_node(bytes(reading.parts[0]), f"the document of {describe(store, place)} is invalid")
         if _same_storage(there, plan.target):
