@@ -37,7 +37,7 @@ NAMES = {
     "zardine.errors": """
         ArrayChangedError
         ArrayIndexError ArrayNotFoundError BaseZarrError BoundsCheckError ChecksumError ChunkDecodeError
-        ChunkNotFoundError ChunkTooLargeError ConditionFailedError ContainsArrayAndGroupError
+        ChunkNotFoundError ChunkTooLargeError CommittedError ConditionFailedError ContainsArrayAndGroupError
         ContainsArrayError ContainsGroupError
         ConversionError CorruptionError DataError DataTypeValidationError DimensionNamesError
         EncodeError GroupNotFoundError InvalidKeyError JobsFailedError MetadataError MetadataValidationError

@@ -22,6 +22,7 @@
     │   ├── ReadOnlyError (PermissionError, ValueError)  a write to something opened for reading
     │   ├── ConditionFailedError            a conditional write lost against another writer
     │   ├── ArrayChangedError               the array was changed since it was opened: open it again
+    │   ├── CommittedError                  the change is committed and takes effect: do not repeat it
     │   └── UnfinishedError                 the group is just being written as a whole, or that was cut off
     ├── DataError (ValueError)              bytes or values that cannot be what the metadata says; has a place
     │   ├── EncodeError                     values that the codec chain cannot store
@@ -65,6 +66,7 @@ __all__ = [
     "ChunkDecodeError",
     "ChunkNotFoundError",
     "ChunkTooLargeError",
+    "CommittedError",
     "ConditionFailedError",
     "ContainsArrayAndGroupError",
     "ContainsArrayError",
@@ -206,6 +208,9 @@ class ContainsArrayAndGroupError(ContainsArrayError, ContainsGroupError):
 class StoreError(ZardineError, OSError):
     """A store could not do what was asked."""
 
+    takes_effect: bool | None = False
+    """Whether the change that failed takes effect all the same; see :class:`CommittedError`."""
+
 
 class InvalidKeyError(StoreError, ValueError):
     """The key is malformed, or would leave the store's base."""
@@ -224,6 +229,16 @@ class ConditionFailedError(StoreError):
 
 class ArrayChangedError(StoreError):
     """An array was resharded, replaced, moved or erased since it was opened: open it again, or refresh the handle."""
+
+
+class CommittedError(StoreError):
+    """A change was committed, and an error came before it was completed: do not repeat the change.
+
+    Readers see the change, and the next process that changes the store completes it. ``takes_effect`` is true, or
+    ``None`` if the store could not tell whether the change was committed: then look at the store first.
+    """
+
+    takes_effect: bool | None = True
 
 
 class UnfinishedError(StoreError):

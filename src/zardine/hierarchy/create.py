@@ -465,7 +465,14 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
             is_new = key not in copies
             condition = Condition(made) if is_new or made is not None else None
             data = _closed(key, reading.parts[0])
-            copies[key] = reading.version, store.set(new, data, condition=condition)
+            try:
+                made = store.set(new, data, condition=condition)
+            except ConditionFailedError:
+                if not is_new or is_document(key):
+                    raise
+                # no node is there: a move that was killed has left this copy
+                made = store.set(new, data, condition=Condition(store.version(new)))
+            copies[key] = reading.version, made
             if data is not reading.parts[0]:
                 closed[key] = reading.parts[0]
         elif key in copies:
@@ -474,13 +481,19 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
             closed.pop(key, None)
 
     documents = []
-    for key in store.list_prefix(prefix):
-        documents += [key] * is_document(key)
-        if not is_document(key):
+    try:
+        for key in store.list_prefix(prefix):
+            documents += [key] * is_document(key)
+            if not is_document(key):
+                copy(key)
+        documents.sort(key=lambda key: (-key.count("/"), key))  # who finds a group finds what is in it
+        for key in documents:
             copy(key)
-    documents.sort(key=lambda key: (-key.count("/"), key))  # who finds a group finds what is in it
-    for key in documents:
-        copy(key)
+    except BaseException:
+        for key in sorted(copies, key=is_document, reverse=True):  # documents first: nobody finds half a node
+            with suppress(Exception):
+                store.erase_version(dest + key[len(source) :], copies[key][1])
+        raise
     with _noted(store, [prefix]) as places:
         for key in reversed(documents):
             for last in attempts():
@@ -500,11 +513,11 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
         version = copies.get(key, (None, None))[0]
         if not is_document(key) and (version is None or store.version(key) != version):
             copy(key)
+    erase_node(store, source)  # before the documents are stored again: the disk may be full
     for key, data in closed.items():
         new, made = dest + key[len(source) :], copies[key][1]
         condition = None if made is None else Condition(made)
         store.set(new, _of_its_own(store, new, data), condition=condition)
-    erase_node(store, source)
 
 
 def _closed(key: str, data: BytesLike) -> BytesLike:

@@ -471,6 +471,8 @@ class Group:
     def move(self, source: str, dest: str) -> None:
         """Rename the member ``source`` to ``dest`` by copying every key below it. Raises where ``dest`` is taken.
 
+        An error while values are copied leaves everything at the old place, and nothing at the new one.
+
         What others write meanwhile comes along. Through handles that they have opened before they get
         :class:`~zardine.errors.ArrayChangedError` then. Killed just before its end, it leaves the new place with all
         values, and arrays of Zarr v3 there that ``zardine.reshard(..., cancel=True)`` lets be written again.

@@ -24,6 +24,7 @@ from zardine.vectors.format.layouts import table_metadata
 from zardine.vectors.reading.loading_parametric import load_parametric
 from zardine.vectors.results import ParametricObject
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.commits import telling_of_commits
 from zardine.vectors.storing.store import VectorStore
 from zardine.vectors.storing.transactions import carry_out, replace_below
 
@@ -84,7 +85,8 @@ def write_parametric_objects(
     planned = {node.path for node in nodes}
     removed = [name for name in _PARTS if name not in planned and find_node(owner.store, child(place, name), 3)]
     changed = {**attributes, "parametric_types": numbered}
-    replace_below(owner.store, place, nodes, removed, changed, attributes)
+    with telling_of_commits(owner.store, place):
+        replace_below(owner.store, place, nodes, removed, changed, attributes, is_whole=True)
 
 
 def _check_types(types: Any) -> None:

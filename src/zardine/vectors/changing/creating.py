@@ -54,7 +54,6 @@ from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.stores.base import Condition, Store, Version
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.levels import erase_levels
 from zardine.vectors.content.arguments import (
     Attributes,
     Box,
@@ -77,8 +76,18 @@ from zardine.vectors.format.layouts import SHARDED_NOTE, CodecsLike, Layout, Sha
 from zardine.vectors.format.ragged import are_distinct, bounds_of
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.claims import claimed
+from zardine.vectors.storing.commits import note_effect, telling_of_commits
 from zardine.vectors.storing.level_nodes import nodes_below
-from zardine.vectors.storing.node_writing import write_document, write_nodes, write_side_by_side
+from zardine.vectors.storing.node_writing import (
+    OTHER,
+    USUAL,
+    document_of,
+    erase_objects,
+    separator_of,
+    write_document,
+    write_nodes,
+    write_side_by_side,
+)
 from zardine.vectors.storing.store import NEXT, ORIGIN, PENDING, UNFINISHED, WRITER, VectorStore
 from zardine.vectors.storing.transactions import carry_out, finish, replace_below, settle
 
@@ -298,41 +307,81 @@ def write_planned(
     to the new one.
 
     Raises :class:`~zardine.errors.NodeExistsError` where something is stored at the place and ``overwrite`` is false.
-    After an error nothing is left behind.
+    An error leaves nothing that can be opened; or the whole store, if the root document cannot be erased again, and
+    then it is a :class:`~zardine.errors.CommittedError`.
     """
     if inner:
         check_new_place(store, inner, 3)
-    root = root_attributes(store, inner, new)
-    if overwrite:
-        nodes = list(nodes)
-        if replace_store(store, inner, nodes, attributes(nodes), root):
-            return
+    root = group(root_attributes(store, inner, new))
     level = child(inner, "0")
-    with store.lock(child(level, "zarr.json")):  # who writes here now is no writer that was killed
-        if is_far(store):
-            _write_marked(store, inner, nodes, attributes, root, overwrite=overwrite)
-            return
-        make_room(store, inner, overwrite)
-        made = None
+    with telling_of_commits(store, inner):
+        if overwrite:
+            nodes = list(nodes)
+            if replace_store(store, inner, nodes, attributes(nodes), root):
+                return
+        is_written = False
         try:
-            first = write_document(store, level, group({UNFINISHED: True}))
-            written = attributes(write_nodes(store, level, nodes))
-            condition = None if first is None else Condition(first)
-            version = write_document(store, level, group(written), condition=condition)
-            create_ancestors(store, inner)
-            made = write_document(store, inner, group(root))
-            if store.has_cheap_looks and version is not None:
-                _check_kept(store, level, version)
+            with store.lock(child(level, "zarr.json")):  # who writes here now is no writer that was killed
+                write = _write_marked if is_far(store) else _write_near
+                write(store, inner, nodes, attributes, root, overwrite=overwrite)
+                is_written = True
         except BaseException as error:
-            is_lost = isinstance(error, ConditionFailedError)
+            if is_written:  # Ctrl-C came while the lock was let go
+                note_effect(error, True)
+            raise
+
+
+def _write_near(
+    store: Store,
+    inner: str,
+    nodes: Iterable[Node],
+    attributes: Callable[[Sequence[Node]], Mapping[str, Any]],
+    root: GroupMetadata,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write a store where a request takes little time; the root document comes last."""
+    level = child(inner, "0")
+    make_room(store, inner, overwrite)
+    try:
+        first = write_document(store, level, group({UNFINISHED: True}))
+        written = attributes(write_nodes(store, level, nodes))
+        condition = None if first is None else Condition(first)
+        version = write_document(store, level, group(written), condition=condition)
+        create_ancestors(store, inner)
+        write_document(store, inner, root)
+        if store.has_cheap_looks and version is not None:
+            _check_kept(store, level, version)
+    except BaseException as error:
+        is_lost = isinstance(error, ConditionFailedError)
+        _erase_root(store, inner, root)  # first: nobody opens what is erased in part
+        is_left = _is_stored(store, inner, root)
+        if is_left is False:
             with suppress(Exception):
-                if made is not None:
-                    store.erase_version(document_key(inner), made)
                 if not is_lost or store.lock_is_exclusive or not store.exists(document_key(level)):
                     store.erase_prefix(f"{level}/")  # else somebody else has begun one there since
-            if is_lost:
-                raise _erased_by_others(store, inner) from error
-            raise
+        if is_lost:
+            raise _erased_by_others(store, inner) from error
+        note_effect(error, is_left)
+        raise
+
+
+def _is_stored(store: Store, path: str, root: GroupMetadata) -> bool | None:
+    """Whether the root document is ``root``; ``None`` where that cannot be read."""
+    try:
+        found = store.get(document_key(path))
+    except Exception:
+        return None
+    return found is not None and bytes(found) == document_of(root)
+
+
+def _erase_root(store: Store, path: str, root: GroupMetadata) -> None:
+    """Erase the root document if it is ``root``, as far as the store lets it."""
+    key = document_key(path)
+    with suppress(Exception):
+        reading = store.read(key)
+        if reading is not None and bytes(reading.parts[0]) == document_of(root):
+            store.erase_version(key, reading.version)
 
 
 def _write_marked(
@@ -340,7 +389,7 @@ def _write_marked(
     inner: str,
     nodes: Iterable[Node],
     attributes: Callable[[Sequence[Node]], Mapping[str, Any]],
-    root: Mapping[str, Any],
+    root: GroupMetadata,
     *,
     overwrite: bool,
 ) -> None:
@@ -368,11 +417,15 @@ def _write_marked(
 
     try:
         write_side_by_side(store, level, nodes, first=begin, about=about)
-        write_document(store, inner, group(root), condition=None if mark is None else Condition(mark))
+        write_document(store, inner, root, condition=None if mark is None else Condition(mark))
     except BaseException as error:
         if isinstance(error, ConditionFailedError):
             raise _erased_by_others(store, inner) from error
-        if has_begun:
+        is_stored = _is_stored(store, inner, root) if has_begun else False
+        if is_stored and isinstance(error, StoreError):
+            return  # only the answer to the last write was lost
+        note_effect(error, is_stored)
+        if has_begun and is_stored is False:
             with suppress(Exception):
                 _erase_begun(store, inner, token)
         raise
@@ -509,7 +562,7 @@ def complete_all(store: Store, path: str) -> None:
 
 
 def replace_store(
-    store: Store, path: str, nodes: Sequence[Node], attributes: Mapping[str, Any], root: Mapping[str, Any]
+    store: Store, path: str, nodes: Sequence[Node], attributes: Mapping[str, Any], root: GroupMetadata
 ) -> bool:
     """Put a store of one level in the place of the one at ``path``; ``False`` where none is that can be opened."""
     place = child(path, "0")
@@ -523,19 +576,27 @@ def replace_store(
             if isinstance(error, StoreError) and not isinstance(error, UnfinishedError):
                 raise  # what cannot be read at present is not damaged, and would be erased before the new one is there
             return False
-        erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
-        level = owner.level(0)
         there = {node.path for node in nodes}
         removed = [name for name in nodes_below(level) if name not in there]
 
         def agreed(pending: Mapping[str, Any]) -> dict[str, Any]:
             nothing = dict.fromkeys(["vertices", *pending])
             block = new_level(0, 0, [])[LEVEL]
-            to_come = {"root": group(root).to_dict(), "attributes": dict(attributes), "pending": dict(pending)}
+            to_come = {"root": root.to_dict(), "attributes": dict(attributes), "pending": dict(pending)}
             return {LEVEL: block, PENDING: nothing, NEXT: to_come}
 
-        replace_below(store, place, nodes, removed, agreed, level.document.attributes, afresh=True)
-        complete(store, path)
+        is_committed = False
+        try:
+            old = level.document.attributes
+            replace_below(store, place, nodes, removed, agreed, old, afresh=True, is_whole=True)
+            is_committed = True
+            complete(store, path)
+        except BaseException as error:
+            if is_committed:
+                note_effect(error, True)
+            with suppress(Exception):
+                complete(store, path)  # if the change is committed: nobody can read the store before that
+            raise
     return True
 
 
@@ -549,6 +610,16 @@ def complete(store: Store, path: str) -> None:
     for name in list(child_names(store, path)):
         if name != "0":
             erase_node(store, child(path, name), is_owned=True)
+    if not is_far(store):  # the disk may be full: old objects make room for the documents
+        _erase_old_objects(store, place, to_come["pending"])
     write_document(store, path, parse_node_json(to_come["root"], "the next root document"))
     write_document(store, place, group({**to_come["attributes"], PENDING: to_come["pending"]}))
     carry_out(store, place)
+
+
+def _erase_old_objects(store: Store, place: str, pending: Mapping[str, Any]) -> None:
+    """Erase the objects of arrays that ``pending`` documents, by path below ``place``, do not use."""
+    for relative, document in pending.items():
+        metadata = None if document is None else parse_node_json(document, f"the pending document of {relative}")
+        if isinstance(metadata, ArrayMetadata):
+            erase_objects(store, child(place, relative), USUAL if separator_of(metadata) == OTHER else OTHER)

@@ -206,7 +206,7 @@ def _replace_links(level: Level, content: Content) -> None:
     planned = plan_whole(level, content)
     nodes = [node for node in planned if _is_of_links(node.path)]
     removed = [path for path in replaced_nodes(level, {node.path for node in planned}) if _is_of_links(path)]
-    replace_nodes(level, nodes, removed, attributes_for(level, content, planned))
+    replace_nodes(level, nodes, removed, attributes_for(level, content, planned), is_whole=True)
 
 
 def _is_of_links(path: str) -> bool:

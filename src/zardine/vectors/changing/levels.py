@@ -147,7 +147,8 @@ def replace_level(level: Level, content: Content) -> None:
             _set_bounds(owner, bounds)
 
     removed = replaced_nodes(level, {node.path for node in nodes}, other_levels=True)
-    replace_nodes(level, nodes, removed, above.noted_in(attributes_for(level, content, nodes), None), before=before)
+    agreed = above.noted_in(attributes_for(level, content, nodes), None)
+    replace_nodes(level, nodes, removed, agreed, before=before, is_whole=True)
 
 
 def change_cells(
@@ -203,6 +204,7 @@ def change_cells(
         known=patch.known,
         held=patch.held,
         claims=changes_others,
+        is_whole=not level.document.level,  # an update of a level above is one of several steps
     )
     if settled is not None:
         keep(level, settled, count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
@@ -33,9 +33,10 @@ from zardine.vectors.storing.claims import (
     letting_go,
     to_claim,
 )
+from zardine.vectors.storing.commits import telling_of_commits
 from zardine.vectors.storing.consolidation import forget_consolidated
 from zardine.vectors.storing.held_values import HeldValues, held_values
-from zardine.vectors.storing.logs import erase_dead_logs
+from zardine.vectors.storing.logs import erase_dead_logs, revision_of
 from zardine.vectors.storing.store import NEXT, VectorStore
 from zardine.vectors.storing.store_states import NOT_ON_PURPOSE
 
@@ -87,7 +88,10 @@ def alone(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenat
 
 
 def alone_with_claim(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
-    """As :func:`alone`, for who stores arrays anew by steps of its own: see :mod:`zardine.vectors.storing.claims`."""
+    """As :func:`alone`, for who stores arrays anew by steps of its own: see :mod:`zardine.vectors.storing.claims`.
+
+    After an error the same call completes these steps, so that the error does not say which of them are committed.
+    """
     return _locked(change, forget_consolidated, claims=True)
 
 
@@ -150,7 +154,8 @@ def _locked(
             stack.enter(store.lock(document_key(level)))
             kept = level_again(store, inner) if known else None
             if kept is not None:  # of a whole store, whose folders hold the same as then
-                return change(HeldPlace(store, inner, None, None, kept), *args, **kwargs)
+                with telling_of_commits(store, level, revision_of(kept.document.attributes)):
+                    return change(HeldPlace(store, inner, None, None, kept), *args, **kwargs)
             # where others are not kept out, they agree by this document: what it has to go with is read after it
             early = None if is_alone else store.read(document_key(level))
             store = to_claim(store, level)
@@ -200,10 +205,15 @@ def _locked(
             if not is_whole:
                 if isinstance(store, HeldValues):
                     store.forget()  # the document of the level is read anew, and all that goes with it after that
-                return change(StorePath(store, inner), *args, **kwargs)
+                found = find_node(store, level, 3)
+                revision = None if found is None else revision_of(found.attributes)
+                with nullcontext() if claims else telling_of_commits(store, level, revision):
+                    return change(StorePath(store, inner), *args, **kwargs)
             owner = replace(owner, listed=numbers)
+            revision = None if node is None else revision_of(node.attributes)
             try:
-                return change(HeldPlace(store, inner, owner, reading), *args, **kwargs)
+                with nullcontext() if claims else telling_of_commits(store, level, revision):
+                    return change(HeldPlace(store, inner, owner, reading), *args, **kwargs)
             except LostClaimError as error:
                 _tell_of_parts(store, error)
                 raise

@@ -47,6 +47,7 @@ from zardine.vectors.format.fragment_index import around_count
 from zardine.vectors.format.grids import MOST_COORDINATE, bins_per_chunk
 from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading_objects import known_ids
+from zardine.vectors.storing.commits import complete_or_warn, telling_of_commits
 from zardine.vectors.storing.held_cells import AlikeShards
 from zardine.vectors.storing.logs import REVISION, new_token, revision_of
 from zardine.vectors.storing.touched import TOUCHED
@@ -183,19 +184,21 @@ class PointsAgain:
         numbers = {b"count": vertices, b"revision": revision, b"token": revision}
         contents = head, self.agreed % numbers, self.settled % numbers
         number = int.from_bytes(os.urandom(8))
-        done = self.growing.add_rows(keys, (bounds, rows), edges, places, columns, contents, version, number)
-        if done is None:
-            return False
-        new_version, is_settled, closed = done
-        for file in closed:
-            close_late(file)
-        if is_settled:
-            self.state = vertices, revision, new_version
-            self.kept.later = partial(_later, self.level, self.state)
-        else:  # the cells that were not the usual case are changed by others
-            with store.lock(document_key(self.alike.path)):
-                carry_out(store, self.alike.path)
-        return True
+        with telling_of_commits(store, self.alike.path, state[1]):
+            done = self.growing.add_rows(keys, (bounds, rows), edges, places, columns, contents, version, number)
+            if done is None:
+                return False
+            new_version, is_settled, closed = done
+            for file in closed:
+                close_late(file)
+            if is_settled:
+                self.state = vertices, revision, new_version
+                self.kept.later = partial(_later, self.level, self.state)
+            else:  # the cells that were not the usual case are changed by others
+                path = self.alike.path
+                with store.lock(document_key(path)):
+                    complete_or_warn(store, path, partial(carry_out, store, path))
+            return True
 
     def _columns(self, positions: Any, attributes: Any) -> list[npt.NDArray[Any]] | None:
         """The values of the arrays as they are stored; ``None`` where they are others."""

@@ -52,7 +52,7 @@ def set_of_all(level: Level, name: str, values: Any, kind: str) -> None:
     if kind in ("object", "group"):
         none = np.zeros((0, level.rank), np.int64)
         attributes = LevelsAbove.of(level, level.document.vertex_count, "values").noted_in(attributes, none)
-    replace_nodes(level, nodes, removed, attributes)
+    replace_nodes(level, nodes, removed, attributes, is_whole=True)
 
 
 def _cells(level: Level, vertices: CellArray, family: str, name: str, values: Any) -> list[Node]:

@@ -9,8 +9,9 @@ A group:
    is new, and readers take these.
 4. The documents themselves are written, old objects erased, and the entry removed.
 
-An error before the third step undoes the first two. Who finds the entry after a writer was killed carries it out: that
-removes what was announced, or brings to an end what was agreed on.
+An error before the third step undoes the first two. After it the writer undoes nothing, since readers may have seen the
+change, and says so (:mod:`.commits`). The next writer that finds the entry carries it out, as after a writer that was
+killed: it removes what was announced, or completes what was agreed on.
 
 A level, of which only some cells, rows of tables and documents change: these go into a log
 (:mod:`~zardine.vectors.format.change_log`) in the second step, and the write that agrees on the change names it. From
@@ -52,6 +53,7 @@ from zardine.vectors.storing.applying import Ahead, apply_log, can_look_ahead, l
 from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.claims import CLAIM, HELPED, LostClaimError, OvertakenError, claim_of
+from zardine.vectors.storing.commits import complete_or_warn, note_effect
 from zardine.vectors.storing.held_cells import HeldChange
 from zardine.vectors.storing.held_values import HeldValues
 from zardine.vectors.storing.kept_attributes import with_kept
@@ -72,6 +74,7 @@ from zardine.vectors.storing.logs import (
 from zardine.vectors.storing.node_writing import (
     OTHER,
     USUAL,
+    document_of,
     erase_objects,
     separator_of,
     stray_objects,
@@ -98,6 +101,7 @@ def replace_nodes(
     known: Mapping[str, Array] | None = None,
     held: HeldChange | None = None,
     claims: bool = False,
+    is_whole: bool = False,
 ) -> Seen | None:
     """Store ``nodes`` in the place of those of the same paths, remove others, and change the level's attributes.
 
@@ -106,8 +110,9 @@ def replace_nodes(
     leaves the level as it was. Attributes of replaced nodes that are no matter of the layout stay. ``before`` is called
     when all is stored, before the change is agreed on. ``log``: cells, rows and documents that change; ``known``:
     arrays in it as they were opened, to save looking at them again. ``held``: the cells of ``log``, if they are; they
-    are let go then. ``claims``: whether ``before`` erases, or stores anew, what others use. Gives what the level's
-    document is then, where cells alone were changed by one call of the kernel.
+    are let go then. ``claims``: whether ``before`` erases, or stores anew, what others use. ``is_whole``: this is all
+    of the change that the user asked for, so that an error tells if it takes effect, and a later writer may complete
+    it. Gives what the level's document is then, where cells alone were changed by one call of the kernel.
 
     Raises :class:`OvertakenError` if somebody else changes the level meanwhile.
     """
@@ -136,6 +141,7 @@ def replace_nodes(
         log=log,
         known=known,
         seen=seen,
+        is_whole=is_whole,
     )
     return None
 
@@ -184,7 +190,8 @@ def _change_held(
     done = held.change(log, agreed, settled, version)
     if done is None or done[0]:
         return None if done is None else (settled, done[1])
-    _carry_out(level.owner.store, level.path, {}, log, known, (agreed, done[1]))
+    store, path = level.owner.store, level.path
+    complete_or_warn(store, path, partial(_carry_out, store, path, {}, log, known, (agreed, done[1])))
     return settled, None
 
 
@@ -201,6 +208,7 @@ def replace_below(
     log: ChangeLog | None = None,
     known: Mapping[str, Array] | None = None,
     seen: Seen | None = None,
+    is_whole: bool = False,
 ) -> None:
     """:func:`replace_nodes` below any group, whose attributes are ``expected`` now.
 
@@ -218,7 +226,9 @@ def replace_below(
     )
     ahead: Ahead | None = None
     named: Any = None
+    agreed: dict[str, Any] = {}
     is_met = False
+    committed: bool | None = False
     try:
         if announced:
             seen = _change(store, path, expected, {**expected, PENDING: announced}, seen)
@@ -239,27 +249,39 @@ def replace_below(
         if log is not None and can_look_ahead(store):
             agreed |= {RECENT: recent_with(expected, log.token)}
         note = None if ahead is None else ahead.agreeing()
+        committed = None
         try:
             seen = _change(store, path, expected, agreed, seen)
         except OvertakenError:
+            committed = False
             if log is None or not _was_agreed(store, path, log.token):
                 raise
             seen = ahead = note = None  # others have gone on since
             is_met = True
+        committed = True
         if note is not None:
             note()
         if isinstance(store, HeldValues):
             store.has_agreed = True
-    except BaseException:
-        with suppress(Exception):
-            _undo(store, path, found, announced, log)
+        complete: Callable[[], None] | None = None
+        if is_met:
+            complete = partial(carry_out, store, path)
+        elif not callable(attributes) and not is_all:
+            complete = partial(_carry_out, store, path, pending, log, known or {}, seen, ahead, free)
+        if complete is not None and is_whole:
+            complete_or_warn(store, path, complete)
+        elif complete is not None:
+            with suppress(LostClaimError):  # the writer that took the claim over completes the change
+                complete()
+    except BaseException as error:
+        if committed is None:
+            committed = _is_committed(store, path, agreed, log)
+        if is_whole:
+            note_effect(error, committed)
+        if committed is False:
+            with suppress(Exception):
+                _undo(store, path, found, announced, log)
         raise
-    if is_met:
-        with suppress(LostClaimError):
-            carry_out(store, path)
-    elif not callable(attributes) and not is_all:
-        with suppress(LostClaimError):  # it is agreed on, and who took the claim over carries it out
-            _carry_out(store, path, pending, log, known or {}, seen, ahead, free)
 
 
 def _logged(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> tuple[Any, Ahead | None]:
@@ -496,6 +518,19 @@ def _was_agreed(store: Store, path: str, token: str) -> bool:
     _forget_held(store)
     group = find_node(store, path, 3)
     return group is not None and is_recent(group.attributes, token)
+
+
+def _is_committed(store: Store, path: str, agreed: Mapping[str, Any], log: ChangeLog | None) -> bool | None:
+    """Whether the write that agrees on a change was done, though it failed; ``None`` where that cannot be read."""
+    try:
+        _forget_held(store)
+        group = find_node(store, path, 3)
+    except Exception:
+        return None
+    attributes: Mapping[str, Any] = {} if group is None else group.attributes
+    if log is not None and (token_in(attributes) == log.token or is_recent(attributes, log.token)):
+        return True
+    return document_of(GroupMetadata(attributes=attributes)) == document_of(GroupMetadata(attributes=agreed))
 
 
 def _undo(
