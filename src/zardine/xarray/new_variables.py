@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, Final
 
-import numpy as np
 from xarray import Variable
-from xarray.backends.zarr import encode_zarr_variable
 from xarray.coding.strings import check_vlen_dtype
 
 from zardine.creation.options import is_word
@@ -20,31 +17,12 @@ from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.argument_hints import meant_argument
 from zardine.nodes.create_array import in_order_of, order_of_chunks
-from zardine.xarray.conventions import plain_value, stored_form
-from zardine.xarray.packing import check_range
+from zardine.xarray.conventions import stored_form
 from zardine.xarray.shard_shapes import Variable as Facts
 from zardine.xarray.shard_shapes import choose_shapes
 
 _ARGUMENTS: Final = ("filters", "serializer", "compressors", "chunk_key_encoding")
 _KNOWN: Final = {*_ARGUMENTS, "chunks", "shards", "cache_metadata", "write_empty_chunks", "fill_value", "order"}
-_HAS_FORMAT: Final = "zarr_format" in signature(encode_zarr_variable).parameters
-
-
-def encoded(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
-    """Return a variable as it is stored by the conventions of CF, which xarray knows."""
-    options: dict[str, Any] = {"zarr_format": zarr_format} if _HAS_FORMAT else {}
-    variable = check_range(variable, name)
-    try:
-        made: Variable = encode_zarr_variable(variable, name=name, **options)
-    except Exception as error:
-        if not isinstance(variable.dtype, np.dtype):
-            raise TypeError(
-                f"variable {name!r} has the dtype {variable.dtype} of pandas, which cannot be stored as it is: convert "
-                "it to one of NumPy with .astype(...)"
-            ) from error
-        error.add_note(f"while encoding variable {name!r} of dtype {variable.dtype}")
-        raise
-    return made
 
 
 def encoded_attributes(attributes: Mapping[Any, Any], name: str | None = None) -> dict[str, Any]:
@@ -52,9 +30,8 @@ def encoded_attributes(attributes: Mapping[Any, Any], name: str | None = None) -
 
     Raises ``TypeError`` for what has no such form.
     """
-    plain = {name: plain_value(each) for name, each in attributes.items()}
     try:
-        return dict(attributes_to_json(plain))
+        return dict(attributes_to_json(attributes))
     except (TypeError, ValueError) as error:
         of = "" if name is None else f"variable {name!r}: "
         raise TypeError(f"Invalid attribute in Dataset.attrs. {of}{error}") from error
