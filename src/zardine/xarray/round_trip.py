@@ -140,7 +140,7 @@ class RoundTrip:
         use_cftime = True if wanted.dtype.kind == "O" else None
         options: dict[str, Any] = {"use_cftime": use_cftime}
         if _HAS_UNIT:
-            unit = np.datetime_data(wanted.dtype)[0] if has_times(wanted.dtype) else "ns"
+            unit: Any = np.datetime_data(wanted.dtype)[0] if has_times(wanted.dtype) else "ns"
             options = {"decode_times": CFDatetimeCoder(use_cftime, unit if unit in ("s", "ms", "us", "ns") else "s")}
         if wanted.dtype.kind in "mMO" and stored.dtype.kind == "f":
             stored = stored.copy()  # xarray decodes such times in place

@@ -27,9 +27,8 @@ def decoded_variables(
     """
     store = GroupDataStore(group)
     found = {name: store.variable(each) for name, each in arrays.items()}
-    decoded, _, _ = conventions.decode_cf_variables(
-        found, {}, decode_timedelta={name: name in spans or None for name in found}
-    )
+    by_units: Any = {name: name in spans or None for name in found}
+    decoded, _, _ = conventions.decode_cf_variables(found, {}, decode_timedelta=by_units)
     return {name: decoded[name] for name in arrays}
 
 
