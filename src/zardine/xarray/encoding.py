@@ -99,9 +99,14 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
 def _with_wide_text(variable: Variable) -> Variable:
     """Return text without the dtype that it was read with, if that may be too narrow for what it is now."""
     dtype = variable.encoding.get("dtype")
-    if dtype is None or dtype is str or variable.dtype.kind not in "USTO" or np.dtype(dtype).kind not in "US":
+    if dtype is None or dtype is str or dtype == "S1" or variable.dtype.kind not in "USTO":
         return variable
-    if dtype == "S1" or (variable.dtype.kind == np.dtype(dtype).kind and variable.dtype <= np.dtype(dtype)):
+    stored = np.dtype(dtype)
+    if stored.kind == "T":
+        fits = variable.dtype.kind != "O"  # in which text may be missing
+    else:
+        fits = stored.kind not in "US" or (variable.dtype.kind == stored.kind and variable.dtype <= stored)
+    if fits:
         return variable
     found = variable.copy(deep=False)
     del found.encoding["dtype"]

@@ -11,7 +11,7 @@ from xarray.coding.strings import check_vlen_dtype
 
 from zardine.creation.options import is_word
 from zardine.creation.v3 import new_array_metadata
-from zardine.data_types import data_type_for
+from zardine.data_types import DataType, data_type_for
 from zardine.engine.array_config import ArrayConfig, parse_array_config
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
@@ -97,7 +97,7 @@ def new_array(
             continue
         if each == "serializer" and zarr_format != 3:
             continue
-        if is_explicit or each == "chunk_key_encoding" or _is_of_version(value, zarr_format):
+        if is_explicit or each == "chunk_key_encoding" or _fits(value, each, zarr_format, data_type_for(dtype)):
             found[each] = None if isinstance(value, (tuple, list)) and not value else value
     empty = encoding.get("write_empty_chunks")
     if None not in (empty, write_empty_chunks) and empty != write_empty_chunks:
@@ -139,10 +139,25 @@ def _refuse_unknown(name: str, encoding: Mapping[str, Any], zarr_format: int) ->
         raise ValueError(f"variable {name!r}: shards need zarr_format=3; Zarr v2 has none")
 
 
-def _is_of_version(value: Any, zarr_format: int) -> bool:
-    """Return whether codecs that were read with a variable may be in an array of this version of Zarr."""
-    codecs = value if isinstance(value, (tuple, list)) else [value]
-    return all(_is_of_v2(each) == (zarr_format == 2) for each in codecs if each is not None)
+def _fits(value: Any, what: str, zarr_format: int, data_type: DataType) -> bool:
+    """Return whether codecs that were read with a variable may be in an array of this type and version of Zarr.
+
+    Codecs for text of any length do not go with text of one length, which a variable may have become, or the reverse.
+    """
+    codecs = [each for each in (value if isinstance(value, (tuple, list)) else [value]) if each is not None]
+    is_vlen = data_type.item_size is None
+    return all(
+        _is_of_v2(each) == (zarr_format == 2)
+        and (_is_for_vlen(each) == is_vlen or (not _is_for_vlen(each) and what != "serializer"))
+        for each in codecs
+    )
+
+
+def _is_for_vlen(codec: Any) -> bool:
+    """Return whether a codec, or its JSON object, encodes elements of any length."""
+    if not isinstance(codec, Mapping):  # of zarr-python, or of numcodecs
+        codec = codec.to_dict() if hasattr(codec, "to_dict") else {"id": getattr(codec, "codec_id", "")}
+    return str(codec.get("id") or codec.get("name")).startswith("vlen-")
 
 
 def _is_of_v2(codec: Any) -> bool:

@@ -52,7 +52,7 @@ def _is_exact(given: np.dtype[Any], made: np.dtype[Any], decoding: Mapping[str, 
         return not changing and np.can_cast(given, made, "safe") and (given.kind not in "iu" or _bits(given) <= digits)
     if given.kind in "US":
         return "_Encoding" not in decoding and (made.kind in "TO" or (given.kind == made.kind and given <= made))
-    return given.kind in "TV" or (given.kind == "O" and made.kind not in "USmiuf")
+    return given.kind in "TV" or (given.kind == made.kind == "O")
 
 
 def _is_nan(value: Any) -> bool:

@@ -51,7 +51,9 @@ def as_stored(name: Hashable, new: Variable, old: Variable, array: Array, zarr_f
             )
     if array.dtype.kind in "biufcmM":
         found.encoding["dtype"] = array.dtype
-    elif new.dtype.kind not in "USTO":
+    elif array.dtype.kind in "TO":
+        found.encoding.pop("dtype", None)  # xarray knows missing text only where none is named
+    if array.dtype.kind not in "biufcmM" and new.dtype.kind not in "USTO" and new.dtype != array.dtype:
         raise ValueError(
             f"Mismatched dtypes for variable {name!r}: the store has {array.dtype}, the dataset {new.dtype}"
         )
