@@ -192,8 +192,8 @@ def _check_width(block: Any, target: Array) -> None:
     lengths = np.strings.str_len(block)
     if lengths.max() > (longest := target.dtype.itemsize // dtype.alignment):
         raise ValueError(
-            f"{target!r} would cut {block[lengths > longest][0]!r}, which is longer than the dtype of its Dask array "
-            f"says: give that the width that it needs, .astype({dtype.str!r})"
+            f"{target!r} would cut {block[lengths > longest][0].item()!r}, which is longer than the dtype of its Dask "
+            f"array says: give that the width that it needs, .astype({dtype.str!r})"
         )
 
 

@@ -13,6 +13,7 @@ from xarray.backends.zarr import encode_zarr_variable
 
 from zardine.xarray.round_trip import DECODED, RoundTrip, has_times
 
+_MARKS: Final = ("_FillValue", "missing_value")
 _HAS_FORMAT: Final = "zarr_format" in signature(encode_zarr_variable).parameters
 
 
@@ -93,6 +94,9 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
         return made
     made = made.copy(deep=False, data=made.data.view(stored))
     made.attrs["_Unsigned"] = variable.encoding["_Unsigned"]
+    for each in _MARKS:
+        if each in made.attrs and each not in variable.attrs:
+            made.attrs[each] = np.asarray(made.attrs[each]).view(stored)[()]
     return made
 
 
@@ -116,8 +120,8 @@ def _with_wide_text(variable: Variable) -> Variable:
 def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
     """Return a variable that xarray encodes without loss, and the dtype as which its integers are stored, if another.
 
-    xarray packs numbers in their own type, which fails for integers and rounds for short floats; and it forgets
-    ``_Unsigned`` where no fill value is given.
+    xarray packs numbers in their own type, which fails for integers and rounds for short floats. It forgets
+    ``_Unsigned`` where no fill value is given, and casts floats to signed integers where one is.
     """
     found, encoding = variable.copy(deep=False), variable.encoding
     dtype = variable.dtype if encoding.get("dtype") is None else encoding["dtype"]
@@ -125,14 +129,24 @@ def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
     is_short = variable.dtype.kind == "f" and variable.dtype.itemsize < 8 and "dtype" in encoding
     if is_packed and (is_short or variable.dtype.kind in "biu"):
         found.data = found.data.astype(np.float64)
-    masked = encoding.get("_FillValue") is not None or encoding.get("missing_value") is not None
-    if "_Unsigned" not in encoding or masked or dtype is str or np.dtype(dtype).kind not in "iu":
+    if "_Unsigned" not in encoding or dtype is str or np.dtype(dtype).kind not in "iu":
         return found, None
     stored = np.dtype(dtype)
     kind = {"true": "u", "false": "i"}.get(str(encoding["_Unsigned"]), stored.kind)
-    found.encoding["dtype"] = np.dtype(f"{kind}{stored.itemsize}")
+    meant = np.dtype(f"{kind}{stored.itemsize}")
+    found.encoding["dtype"] = meant
     del found.encoding["_Unsigned"]
+    for each in _MARKS:
+        if encoding.get(each) is not None:
+            found.encoding[each] = _as_integer(encoding[each], stored, meant)
     return found, stored
+
+
+def _as_integer(value: Any, stored: np.dtype[Any], meant: np.dtype[Any]) -> Any:
+    """Return a stored integer as the one that it stands for; one that only ``meant`` has is that already."""
+    number = int(np.asarray(value).item())
+    least, most = np.iinfo(stored).min, np.iinfo(stored).max
+    return np.array(number, stored if least <= number <= most else meant).view(meant)[()]
 
 
 def _as_times_of_numpy(variable: Variable, dtype: np.dtype[Any], name: Hashable) -> Variable:

@@ -95,7 +95,7 @@ class RoundTrip:
             return stored
         self._check_units(made.attrs.get("units"))
         try:
-            found = self._decoded(stored, wanted)
+            found = self._decoded(stored, wanted, made.attrs.get("units"))
             wrong = self._differ(wanted, found, stored)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise ValueError(
@@ -133,7 +133,7 @@ class RoundTrip:
             )
         return ": change the value, or write the store anew with another encoding"
 
-    def _decoded(self, stored: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _decoded(self, stored: npt.NDArray[Any], wanted: npt.NDArray[Any], units: Any) -> npt.NDArray[Any]:
         if has_times(self.dtype):
             return stored
         axes = [f"axis {number}" for number in range(stored.ndim)]
@@ -144,8 +144,11 @@ class RoundTrip:
             options = {"decode_times": CFDatetimeCoder(use_cftime, unit if unit in ("s", "ms", "us", "ns") else "s")}
         if wanted.dtype.kind in "mMO" and stored.dtype.kind == "f":
             stored = stored.copy()  # xarray decodes such times in place
-        variable = Variable(axes, stored, {name: _plain(each) for name, each in self.decoding.items()})
-        options["decode_timedelta"] = wanted.dtype.kind == "m"
+        attributes = {name: _plain(each) for name, each in self.decoding.items()}
+        if "since" not in str(units):  # of time, these decide how xarray marks missing integers
+            attributes.setdefault("units", units)
+        variable = Variable(axes, stored, attributes)
+        options["decode_timedelta"] = True if wanted.dtype.kind == "m" else None
         found = conventions.decode_cf_variable(str(self.name), variable, stack_char_dim=False, **options)
         return np.asarray(found.values)
 
@@ -169,6 +172,8 @@ class RoundTrip:
         whole = stored.dtype.kind in "biu"
         if not is_packed and wanted.dtype.kind in "biu":
             if whole:
+                if found.dtype.kind in "biu":
+                    return wanted != found
                 kind = {"true": "u", "false": "i"}.get(str(self.decoding.get("_Unsigned")))
                 return wanted != (stored if kind is None else stored.view(f"{kind}{stored.itemsize}"))
             return (found != wanted) | (found.astype(wanted.dtype) != wanted)
