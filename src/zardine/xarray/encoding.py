@@ -8,9 +8,11 @@ from inspect import signature
 from typing import Any, Final
 
 import numpy as np
-from xarray import Variable
+from xarray import SerializationWarning, Variable
 from xarray.backends.zarr import encode_zarr_variable
+from xarray.core import duck_array_ops
 
+from zardine.user_warnings import warn_user
 from zardine.xarray.round_trip import DECODED, RoundTrip, has_times
 
 _MARKS: Final = ("_FillValue", "missing_value")
@@ -90,12 +92,17 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
             raise ValueError(f"variable {name!r} cannot be encoded: {error}") from error
         error.add_note(f"while encoding variable {name!r} of dtype {variable.dtype}")
         raise
+    mark = next((made.attrs[each] for each in _MARKS if each in made.attrs), None)
+    if mark is not None and made.dtype.kind in "iu" and made.dtype.itemsize == 8 and ready.dtype.kind == "f":
+        missing = ready.isnull().data  # floats are no such integers as the largest
+        made = made.copy(deep=False, data=duck_array_ops.where(missing, made.dtype.type(mark), made.data))
     if stored is None:
         return made
     made = made.copy(deep=False, data=made.data.view(stored))
     made.attrs["_Unsigned"] = variable.encoding["_Unsigned"]
     for each in _MARKS:
-        if each in made.attrs and each not in variable.attrs:
+        is_marked = each in made.attrs and each not in variable.attrs
+        if is_marked and (stored.kind == "i" or zarr_format == 2):  # else xarray reads the signed integer alone
             made.attrs[each] = np.asarray(made.attrs[each]).view(stored)[()]
     return made
 
@@ -138,15 +145,20 @@ def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
     del found.encoding["_Unsigned"]
     for each in _MARKS:
         if encoding.get(each) is not None:
-            found.encoding[each] = _as_integer(encoding[each], stored, meant)
+            found.encoding[each] = _as_integer(encoding[each], each, stored, meant)
     return found, stored
 
 
-def _as_integer(value: Any, stored: np.dtype[Any], meant: np.dtype[Any]) -> Any:
+def _as_integer(value: Any, mark: str, stored: np.dtype[Any], meant: np.dtype[Any]) -> Any:
     """Return a stored integer as the one that it stands for; one that only ``meant`` has is that already."""
     number = int(np.asarray(value).item())
-    least, most = np.iinfo(stored).min, np.iinfo(stored).max
-    return np.array(number, stored if least <= number <= most else meant).view(meant)[()]
+    if np.iinfo(stored).min <= number <= np.iinfo(stored).max:
+        return np.array(number, stored).view(meant)[()]
+    warn_user(
+        f"{mark} attribute can't be represented as {stored}: {number} is stored as the {stored} of the same bits",
+        SerializationWarning,
+    )
+    return meant.type(number)
 
 
 def _as_times_of_numpy(variable: Variable, dtype: np.dtype[Any], name: Hashable) -> Variable:

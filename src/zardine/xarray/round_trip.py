@@ -144,7 +144,7 @@ class RoundTrip:
             options = {"decode_times": CFDatetimeCoder(use_cftime, unit if unit in ("s", "ms", "us", "ns") else "s")}
         if wanted.dtype.kind in "mMO" and stored.dtype.kind == "f":
             stored = stored.copy()  # xarray decodes such times in place
-        attributes = {name: _plain(each) for name, each in self.decoding.items()}
+        attributes = {name: each if name == "_FillValue" else _plain(each) for name, each in self.decoding.items()}
         if "since" not in str(units):  # of time, these decide how xarray marks missing integers
             attributes.setdefault("units", units)
         variable = Variable(axes, stored, attributes)
