@@ -7,7 +7,6 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from math import isfinite
-from pathlib import PurePath
 from typing import cast
 from uuid import UUID
 
@@ -33,13 +32,12 @@ _INSTEAD = {
 }
 """What can be stored in place of elements of a kind."""
 
-_TEXT_INSTEAD = "its text, as str(value)"
 _INSTEAD_OF: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((bytes, bytearray, memoryview), _INSTEAD["S"]),
     (complex, _INSTEAD["c"]),
     (timedelta, "a number and the unit, as value.total_seconds()"),
     ((date, time), "its text, as value.isoformat()"),
-    ((Decimal, UUID, PurePath), _TEXT_INSTEAD),
+    ((Decimal, UUID), _INSTEAD["M"]),
     (Enum, "its value or its name"),
     (Set, "a list, as sorted(value)"),
 )

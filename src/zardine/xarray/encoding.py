@@ -95,7 +95,8 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
     mark = next((made.attrs[each] for each in _MARKS if each in made.attrs), None)
     if mark is not None and made.dtype.kind in "iu" and made.dtype.itemsize == 8 and ready.dtype.kind == "f":
         missing = ready.isnull().data  # floats are no such integers as the largest
-        made = made.copy(deep=False, data=duck_array_ops.where(missing, made.dtype.type(mark), made.data))
+        data = duck_array_ops.where(missing, made.dtype.type(mark), made.data)  # type: ignore[no-untyped-call]
+        made = made.copy(deep=False, data=data)
     if stored is None:
         return made
     made = made.copy(deep=False, data=made.data.view(stored))
