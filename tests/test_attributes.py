@@ -2,7 +2,12 @@
 
 import json
 import warnings
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from enum import Enum, IntEnum
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -56,6 +61,8 @@ def test_a_dictionary_that_is_stored(node: Any) -> None:
 def test_numpy_values_become_numbers_and_lists(node: Any) -> None:
     node.attrs["x"] = {"a": np.float32(1.5), "b": np.arange(3), "c": (np.int64(2), np.bool_(True)), "d": np.str_("s")}
     assert stored(node)["x"] == {"a": 1.5, "b": [0, 1, 2], "c": [2, True], "d": "s"}
+    node.attrs["x"] = [np.longdouble(2), np.float16(0.1), np.ma.array([1, 2]), 2**70, IntEnum("Number", "one").one]
+    assert stored(node)["x"] == [2.0, 0.0999755859375, [1, 2], 2**70, 1]
 
 
 @pytest.mark.parametrize(
@@ -67,13 +74,34 @@ def test_numpy_values_become_numbers_and_lists(node: Any) -> None:
         ({"y": {1, 2}}, TypeError, "attributes.x.y"),
         (object(), TypeError, "attributes.x"),
         (b"bytes", TypeError, "attributes.x"),
-        (np.array([1j]), TypeError, "attributes.x[0]"),
+        (np.array([1j]), TypeError, "attributes.x"),
+        (np.complex64(1j), TypeError, "attributes.x"),
+        ([{"y": np.datetime64("2024-10-02", "ns")}], TypeError, "attributes.x[0].y"),
+        (np.array(["2020-01-01"], "M8[s]"), TypeError, "attributes.x"),
+        (np.array([1], "m8[ns]"), TypeError, "attributes.x"),
+        (np.bytes_(b"x"), TypeError, "attributes.x"),
+        (bytearray(b"x"), TypeError, "attributes.x"),
+        (np.array([(1, 2.0)], "i4,f8")[0], TypeError, "attributes.x"),
+        (np.void(b"ab"), TypeError, "attributes.x"),
+        (np.ma.masked, ValueError, "attributes.x"),
+        (np.ma.array([1, 2], mask=[0, 1]), ValueError, "attributes.x"),
+        (np.array([1, np.datetime64("2020", "ns")], object), TypeError, "attributes.x[1]"),
+        (datetime.now(UTC), TypeError, "attributes.x"),
+        (timedelta(1), TypeError, "attributes.x"),
+        (Decimal("1.5"), TypeError, "attributes.x"),
+        (UUID(int=1), TypeError, "attributes.x"),
+        (Path("a"), TypeError, "attributes.x"),
+        (Enum("Colour", "red").red, TypeError, "attributes.x"),
+        ({"y": -(10**5000)}, ValueError, "attributes.x.y"),
+        ([1, 10**5000], ValueError, "attributes.x[1]"),
+        *([(np.longdouble(1) / 3, ValueError, "attributes.x")] if np.finfo(np.longdouble).nmant > 52 else []),
     ],
 )
 def test_values_without_a_json_form_change_nothing(node: Any, value: Any, error: type, place: str) -> None:
     with pytest.raises(error) as raised:
         node.attrs["x"] = value
     assert str(raised.value).startswith(f"{place}: ")
+    assert any(word in str(raised.value) for word in ("; give ", "; store ", "must be strings"))
     with pytest.raises(TypeError):
         node.attrs[1] = 2
     assert stored(node) == {"a": 1}

@@ -178,14 +178,14 @@ def test_packed_values_out_of_range(tmp_path: Path, lazily: bool) -> None:
         good, bad, whole = good.chunk(x=2), bad.chunk(x=2), whole.chunk(x=1)
     to_zarr(good, tmp_path / "a.zarr", encoding={"t": packed})
     np.testing.assert_allclose(xr.open_zarr(tmp_path / "a.zarr").t, good.t, atol=0.006)
-    with pytest.raises(ValueError, match=r"'t' is to be stored as int16, scale_factor=0\.01 .*, and has 610\.0"):
+    with pytest.raises(ValueError, match=r"'t' is to be stored as int16 .*scale_factor=0\.01.* 610\.0 would come back"):
         to_zarr(bad, tmp_path / "b.zarr", encoding={"t": packed})
-    with pytest.raises(ValueError, match=r"'t' is to be stored as int16, scale_factor"):  # as what is there
+    with pytest.raises(ValueError, match=r"'t': it is stored as int16 with .*scale_factor"):  # as what is there
         to_zarr(bad, tmp_path / "a.zarr", region={"x": slice(0, 4)})
     read = xr.open_dataset(tmp_path / "a.zarr", engine="zardine", chunks={} if lazily else None)
     with pytest.raises(ValueError, match=r"drop_encoding"), xr.set_options(keep_attrs=True):
         to_zarr(read.t.copy(data=read.t.data + 100).to_dataset(), tmp_path / "c.zarr")
-    with pytest.raises(ValueError, match=r"'t' is to be stored as uint8, which reaches from 0 to 255, and has 300"):
+    with pytest.raises(ValueError, match=r"'t' is to be stored as uint8, in which 300 would come back as 44"):
         to_zarr(whole, tmp_path / "d.zarr", encoding={"t": {"dtype": "uint8"}})
     to_zarr(whole, tmp_path / "e.zarr", encoding={"t": {"dtype": "uint16"}})
     assert xr.open_zarr(tmp_path / "e.zarr").t.values.tolist() == [1, 300]

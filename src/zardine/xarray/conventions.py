@@ -91,7 +91,7 @@ def attributes_of(array: Array, *, fill_is_mask: bool) -> dict[str, Any]:
         if not (hidden and (name == DIMENSIONS or name.lower().startswith(NCZARR)))
     }
     if fill_is_mask:
-        if array.fill_value is not None:
+        if array.fill_value is not None and array.dtype.kind not in "mM":  # in which NaT is missing as it is
             attributes[FILL_VALUE] = array.fill_value
     elif FILL_VALUE in attributes:
         try:
@@ -179,7 +179,7 @@ class StoredForm:
     """What a new array is given so that xarray reads it back as the variable that it is made of."""
 
     attributes: dict[str, Any]
-    """With plain values of JSON, and all that xarray keeps among them."""
+    """All attributes, and what xarray keeps among them."""
     fill_value: Any
     """Of the array; ``None`` where the variable does not say."""
     dimension_names: tuple[str, ...] | None
@@ -200,7 +200,7 @@ def stored_form(
     ``fill_value`` is that of the variable's encoding, for arrays of v3; without one, floats are filled with NaN there.
     ``fill_is_mask`` as in reading, by default what the version of the format says.
     """
-    stored = {name: plain_value(value) for name, value in attributes.items() if name != FILL_VALUE}
+    stored = {name: value for name, value in attributes.items() if name != FILL_VALUE}
     missing = attributes.get(FILL_VALUE)
     names = tuple(str(name) for name in dimensions)
     if masks_fill_value(zarr_format) if fill_is_mask is None else fill_is_mask:
@@ -213,13 +213,6 @@ def stored_form(
     if zarr_format >= 3:
         return StoredForm(stored, fill_value, names)
     return StoredForm({**stored, DIMENSIONS: list(names)}, fill_value, None)
-
-
-def plain_value(value: Any) -> Any:
-    """Return the value of an attribute as JSON can hold it: lists and numbers of Python for those of NumPy."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value.item() if isinstance(value, np.generic) else value
 
 
 # the attribute _FillValue of v3, both ways

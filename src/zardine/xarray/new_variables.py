@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, Final
 
-import numpy as np
 from xarray import Variable
-from xarray.backends.zarr import encode_zarr_variable
 from xarray.coding.strings import check_vlen_dtype
 
 from zardine.creation.options import is_word
 from zardine.creation.v3 import new_array_metadata
-from zardine.data_types import data_type_for
+from zardine.data_types import DataType, data_type_for
 from zardine.engine.array_config import ArrayConfig, parse_array_config
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.argument_hints import meant_argument
 from zardine.nodes.create_array import in_order_of, order_of_chunks
-from zardine.xarray.conventions import plain_value, stored_form
-from zardine.xarray.packing import check_range
+from zardine.xarray.conventions import stored_form
 from zardine.xarray.shard_shapes import Variable as Facts
 from zardine.xarray.shard_shapes import choose_shapes
 
 _ARGUMENTS: Final = ("filters", "serializer", "compressors", "chunk_key_encoding")
 _KNOWN: Final = {*_ARGUMENTS, "chunks", "shards", "cache_metadata", "write_empty_chunks", "fill_value", "order"}
-_HAS_FORMAT: Final = "zarr_format" in signature(encode_zarr_variable).parameters
-
-
-def encoded(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
-    """Return a variable as it is stored by the conventions of CF, which xarray knows."""
-    options: dict[str, Any] = {"zarr_format": zarr_format} if _HAS_FORMAT else {}
-    variable = check_range(variable, name)
-    try:
-        made: Variable = encode_zarr_variable(variable, name=name, **options)
-    except Exception as error:
-        if not isinstance(variable.dtype, np.dtype):
-            raise TypeError(
-                f"variable {name!r} has the dtype {variable.dtype} of pandas, which cannot be stored as it is: convert "
-                "it to one of NumPy with .astype(...)"
-            ) from error
-        error.add_note(f"while encoding variable {name!r} of dtype {variable.dtype}")
-        raise
-    return made
 
 
 def encoded_attributes(attributes: Mapping[Any, Any], name: str | None = None) -> dict[str, Any]:
@@ -52,9 +30,8 @@ def encoded_attributes(attributes: Mapping[Any, Any], name: str | None = None) -
 
     Raises ``TypeError`` for what has no such form.
     """
-    plain = {name: plain_value(each) for name, each in attributes.items()}
     try:
-        return dict(attributes_to_json(plain))
+        return dict(attributes_to_json(attributes))
     except (TypeError, ValueError) as error:
         of = "" if name is None else f"variable {name!r}: "
         raise TypeError(f"Invalid attribute in Dataset.attrs. {of}{error}") from error
@@ -120,7 +97,7 @@ def new_array(
             continue
         if each == "serializer" and zarr_format != 3:
             continue
-        if is_explicit or each == "chunk_key_encoding" or _is_of_version(value, zarr_format):
+        if is_explicit or each == "chunk_key_encoding" or _fits(value, each, zarr_format, data_type_for(dtype)):
             found[each] = None if isinstance(value, (tuple, list)) and not value else value
     empty = encoding.get("write_empty_chunks")
     if None not in (empty, write_empty_chunks) and empty != write_empty_chunks:
@@ -162,10 +139,25 @@ def _refuse_unknown(name: str, encoding: Mapping[str, Any], zarr_format: int) ->
         raise ValueError(f"variable {name!r}: shards need zarr_format=3; Zarr v2 has none")
 
 
-def _is_of_version(value: Any, zarr_format: int) -> bool:
-    """Return whether codecs that were read with a variable may be in an array of this version of Zarr."""
-    codecs = value if isinstance(value, (tuple, list)) else [value]
-    return all(_is_of_v2(each) == (zarr_format == 2) for each in codecs if each is not None)
+def _fits(value: Any, what: str, zarr_format: int, data_type: DataType) -> bool:
+    """Return whether codecs that were read with a variable may be in an array of this type and version of Zarr.
+
+    Codecs for text of any length do not go with text of one length, which a variable may have become, or the reverse.
+    """
+    codecs = [each for each in (value if isinstance(value, (tuple, list)) else [value]) if each is not None]
+    is_vlen = data_type.item_size is None
+    return all(
+        _is_of_v2(each) == (zarr_format == 2)
+        and (_is_for_vlen(each) == is_vlen or (not _is_for_vlen(each) and what != "serializer"))
+        for each in codecs
+    )
+
+
+def _is_for_vlen(codec: Any) -> bool:
+    """Return whether a codec, or its JSON object, encodes elements of any length."""
+    if not isinstance(codec, Mapping):  # of zarr-python, or of numcodecs
+        codec = codec.to_dict() if hasattr(codec, "to_dict") else {"id": getattr(codec, "codec_id", "")}
+    return str(codec.get("id") or codec.get("name")).startswith("vlen-")
 
 
 def _is_of_v2(codec: Any) -> bool:

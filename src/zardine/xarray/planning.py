@@ -19,9 +19,10 @@ from zardine.nodes.group import Group
 from zardine.stores.base import Store
 from zardine.xarray.conventions import dimensions_of
 from zardine.xarray.datasets import Part, stored_name
+from zardine.xarray.encoding import encode_new
 from zardine.xarray.modes import Region, WriteMode, find_region
-from zardine.xarray.new_variables import NewArray, encoded, encoded_attributes, new_array
-from zardine.xarray.stored import as_stored, check_fits, check_units, decoded_variables
+from zardine.xarray.new_variables import NewArray, encoded_attributes, new_array
+from zardine.xarray.stored import as_stored, check_fits, decoded_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +123,18 @@ def _plan_group(request: Request, part: Part, found: GroupMetadata | None, versi
         result = GroupPlan(path, known, stored, False, region=region)
         _check_existing(request, path, arrays, variables)
     old = {name: arrays[stored_name(name)] for name in variables if stored_name(name) in arrays}
-    decoded = decoded_variables(group, old) if old else {}
+    decoded = decoded_variables(group, old, [name for name in old if variables[name].dtype.kind == "m"]) if old else {}
     for name, each in variables.items():
         if name in old:
             before = decoded[name]
-            fitting = encoded(as_stored(name, each, before), name, version)
-            check_units(name, fitting, before)
+            fitting = as_stored(name, each, before, old[name], version)
             fitting = check_fits(name, fitting, before, region, request.append_dim)
             if not (request.mode == "a-" and request.append_dim is not None and request.append_dim not in each.dims):
                 result.old[stored_name(name)] = old[name], fitting
             continue
         made = new_array(
             stored_name(name),
-            encoded(each, name, version),
+            encode_new(each, name, version, is_explicit=name in part.encoding),
             zarr_format=version,
             chunks=request.chunks,
             shards=request.shards,

@@ -2,58 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 from xarray import Variable, conventions
+from xarray.core.common import _contains_datetime_like_objects
 
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
 from zardine.xarray.data_store import GroupDataStore
+from zardine.xarray.encoding import encode_for
+from zardine.xarray.round_trip import DECODED, has_times
 
 
-def decoded_variables(group: Group, arrays: Mapping[Hashable, Array]) -> dict[Hashable, Variable]:
-    """Return some arrays of a group as variables of xarray with their values and encoding."""
+def decoded_variables(
+    group: Group, arrays: Mapping[Hashable, Array], spans: Collection[Hashable] = ()
+) -> dict[Hashable, Variable]:
+    """Return some arrays of a group as variables of xarray with their values and encoding.
+
+    ``spans`` are those that durations are written to: units of time say there that the numbers are durations, also
+    without the attribute that xarray adds.
+    """
     store = GroupDataStore(group)
-    decoded, _, _ = conventions.decode_cf_variables({name: store.variable(each) for name, each in arrays.items()}, {})
-    return dict(decoded)
+    found = {name: store.variable(each) for name, each in arrays.items()}
+    by_units: Any = {name: name in spans or None for name in found}
+    decoded, _, _ = conventions.decode_cf_variables(found, {}, decode_timedelta=by_units)
+    return {name: decoded[name] for name in arrays}
 
 
-def as_stored(name: Hashable, new: Variable, old: Variable) -> Variable:
-    """Return ``new`` values with the encoding of what is stored.
+def as_stored(name: Hashable, new: Variable, old: Variable, array: Array, zarr_format: int) -> Variable:
+    """Return ``new`` values, encoded as those that are stored are.
 
-    Raises ``ValueError`` for text of another length, and for numbers that the stored integers cannot be; of Dask arrays
-    these are found when they are written.
+    Raises ``ValueError`` for values that would come back as others; for Dask arrays these are found when they are
+    written.
     """
-    if not _appends_easily(new, old) and new.dtype != old.dtype:
-        raise ValueError(
-            f"Mismatched dtypes for variable {name!r}: the store has {old.dtype}, the dataset {new.dtype}, which is cut"
-        )
+    decoding = {each: old.encoding[each] for each in DECODED if each in old.encoding and each != "dtype"}
     found = new.copy(deep=False)
-    if old.dtype.kind in "iu" and new.dtype.kind in "iufb" and not np.can_cast(new.dtype, old.dtype, "safe"):
-        if found.chunks is None:
-            found.data = _exact(new.values, old.dtype, name)
-        else:
-            found.data = found.data.map_blocks(_exact, old.dtype, name, dtype=old.dtype, meta=np.empty(0, old.dtype))
-    found.encoding = dict(old.encoding)
-    return found
-
-
-def check_units(name: Hashable, new: Variable, old: Variable) -> None:
-    """Raise ``ValueError`` where times were encoded in another unit than that of what is stored.
-
-    xarray takes another where integers of the stored one cannot say the times, but the attribute stays what it is.
-    """
-    stored = old.encoding.get("units")
-    if stored is None or new.attrs.get("units") is None:
-        return
-    if _unit(stored) != _unit(new.attrs["units"]):
+    if _is_encoded(name, new, decoding):
+        decoding, found.encoding = {}, {}
+    else:
+        found.encoding = dict(old.encoding)
+        if is_of_times(new) != is_of_times(old):
+            raise ValueError(
+                f"variable {name!r} is stored as {_kind(old, array)}, and the dataset has {_kind(new)}: convert "
+                "it first"
+            )
+    if array.dtype.kind in "biufcmM":
+        found.encoding["dtype"] = array.dtype
+    elif array.dtype.kind in "TO":
+        found.encoding.pop("dtype", None)  # xarray knows missing text only where none is named
+    if array.dtype.kind not in "biufcmM" and new.dtype.kind not in "USTO" and new.dtype != array.dtype:
         raise ValueError(
-            f"variable {name!r} is stored as {old.encoding.get('dtype')} in {stored!r}, which cannot say its new "
-            f"values exactly: they need {new.attrs['units']!r}. Write the store anew with such an encoding "
-            f"(encoding={{{name!r}: {{'units': ..., 'dtype': ...}}}}), or round the values"
+            f"Mismatched dtypes for variable {name!r}: the store has {array.dtype}, the dataset {new.dtype}"
         )
+    return encode_for(found, name, zarr_format, decoding, array.dtype)
+
+
+def is_of_times(variable: Variable) -> bool:
+    """Return whether a decoded variable has dates or durations, of NumPy or of cftime."""
+    return has_times(variable.dtype) or _contains_datetime_like_objects(variable)
+
+
+def _is_encoded(name: Hashable, new: Variable, decoding: Mapping[str, Any]) -> bool:
+    """Return whether values were never decoded: attributes that say how, which must be those of what is stored."""
+    if is_of_times(new):
+        return False
+    said = {each: new.attrs[each] for each in DECODED if each in new.attrs and each != "dtype"}
+    if "since" not in str(said.get("units")):
+        said.pop("units", None)
+    if not said:
+        return False
+    wrong = [each for each in {**said, **decoding} if not _same(said.get(each), decoding.get(each))]
+    if wrong:
+        raise ValueError(
+            f"variable {name!r} is not decoded, and its attribute {wrong[0]} is {said.get(wrong[0])!r}, while the "
+            f"store has {decoding.get(wrong[0])!r}: decode it first (xr.decode_cf)"
+        )
+    return True
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or bool(np.all((np.asarray(one) == other) | (pd.isnull(one) & pd.isnull(other))))
+
+
+def _kind(variable: Variable, array: Array | None = None) -> str:
+    if not is_of_times(variable):
+        return f"numbers without a unit of time ({variable.dtype})" if variable.dtype.kind in "biufc" else "no times"
+    units = variable.encoding.get("units")
+    return f"times ({variable.dtype if units is None or array is None else f'{array.dtype}, {units}'})"
 
 
 def check_fits(
@@ -83,27 +121,6 @@ def check_fits(
             "it longer, region writes a part of it, mode='w' replaces the group"
         )
     return new
-
-
-def _appends_easily(new: Variable, old: Variable) -> bool:
-    return new.dtype.kind in "biufcmMO" or (new.dtype.kind in "SU" and old.dtype.kind in "OT")
-
-
-def _exact(values: Any, dtype: np.dtype[Any], name: Hashable) -> Any:
-    with np.errstate(invalid="ignore", over="ignore"):
-        found = np.asarray(values).astype(dtype)
-    wrong = np.asarray(values)[found != values]
-    if wrong.size:
-        raise ValueError(
-            f"variable {name!r} is stored as {dtype}, which cannot be {wrong[0]}: write values that can, or write the "
-            "store anew with another dtype"
-        )
-    return found
-
-
-def _unit(units: Any) -> str:
-    """Return the unit of time, which may be followed by ``since`` and a date, in one spelling."""
-    return str(units).partition(" since ")[0].strip().lower().removesuffix("s")
 
 
 def _named(region: Mapping[str, slice], sizes: Mapping[Any, int]) -> str:

@@ -1,0 +1,175 @@
+"""Encode the values of variables as the conventions of CF ask for, and refuse those that would come back as others."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import partial
+from inspect import signature
+from typing import Any, Final
+
+import numpy as np
+from xarray import SerializationWarning, Variable
+from xarray.backends.zarr import encode_zarr_variable
+from xarray.core import duck_array_ops
+
+from zardine.user_warnings import warn_user
+from zardine.xarray.round_trip import DECODED, RoundTrip, has_times
+
+_MARKS: Final = ("_FillValue", "missing_value")
+_HAS_FORMAT: Final = "zarr_format" in signature(encode_zarr_variable).parameters
+
+
+def encode_new(variable: Variable, name: Hashable, zarr_format: int, *, is_explicit: bool) -> Variable:
+    """Return a variable as a new array stores it, with the attributes that say how to decode it.
+
+    ``is_explicit``: the user gave its encoding for this call; else text may get a wider type than the encoding has.
+    Raises ``ValueError`` for values that would come back as others; for Dask arrays when they are computed.
+    """
+    if not is_explicit:
+        variable = _with_wide_text(variable)
+    made = _encode(variable, name, zarr_format)
+    decoding = {each: made.attrs[each] for each in DECODED if each in made.attrs and each not in variable.attrs}
+    return _checked(variable, made, RoundTrip(name, decoding, made.dtype, is_new=True), zarr_format)
+
+
+def encode_for(
+    variable: Variable, name: Hashable, zarr_format: int, decoding: Mapping[str, Any], dtype: np.dtype[Any]
+) -> Variable:
+    """Return a variable as an array of ``dtype`` stores it, of which readers decode the elements by ``decoding``.
+
+    Raises as :func:`encode_new`.
+    """
+    made = _encode(variable, name, zarr_format)
+    return _checked(variable, made, RoundTrip(name, decoding, dtype, is_new=False), zarr_format)
+
+
+def _checked(variable: Variable, made: Variable, check: RoundTrip, zarr_format: int) -> Variable:
+    if check.is_exact_for(variable.dtype):
+        return made
+    if made.chunks is None:
+        check(made, variable.data)
+        return made
+    encoding = dict(variable.encoding)
+    if "dtype" in encoding or not has_times(variable.dtype):
+        encoding.setdefault("dtype", made.dtype)
+    for each in ("units", "calendar"):
+        if each in made.attrs and each not in variable.attrs:
+            encoding[each], encoding["dtype"] = made.attrs[each], encoding.get("dtype", made.dtype)
+    task = partial(_encode_block, variable.dims, dict(variable.attrs), encoding, check, zarr_format)
+    meta = np.empty((0,) * made.ndim, made.dtype)
+    return made.copy(deep=False, data=variable.data.map_blocks(task, dtype=made.dtype, meta=meta))
+
+
+def _encode_block(
+    dims: tuple[Hashable, ...],
+    attributes: dict[Any, Any],
+    encoding: dict[Any, Any],
+    check: RoundTrip,
+    zarr_format: int,
+    block: Any,
+) -> Any:
+    """Return the encoded values of a chunk of a Dask array. A task."""
+    return check(_encode(Variable(dims, block, attributes, encoding), check.name, zarr_format), block)
+
+
+def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
+    """Return a variable with encoded values and the attributes that say how to decode them; nothing is checked."""
+    dtype = variable.encoding.get("dtype")
+    if dtype is not None and dtype is not str and has_times(np.dtype(dtype)):
+        return _as_times_of_numpy(variable, np.dtype(dtype), name)
+    options: dict[str, Any] = {"zarr_format": zarr_format} if _HAS_FORMAT else {}
+    ready, stored = _prepared(variable)
+    try:
+        with np.errstate(invalid="ignore"):  # values that do not fit are found when they are decoded again
+            made: Variable = encode_zarr_variable(ready, name=name, **options)
+    except Exception as error:
+        if not isinstance(variable.dtype, np.dtype):
+            raise TypeError(
+                f"variable {name!r} has the dtype {variable.dtype} of pandas, which cannot be stored as it is: convert "
+                "it to one of NumPy with .astype(...)"
+            ) from error
+        if isinstance(error, (ValueError, OverflowError)):
+            raise ValueError(f"variable {name!r} cannot be encoded: {error}") from error
+        error.add_note(f"while encoding variable {name!r} of dtype {variable.dtype}")
+        raise
+    mark = next((made.attrs[each] for each in _MARKS if each in made.attrs), None)
+    if mark is not None and made.dtype.kind in "iu" and made.dtype.itemsize == 8 and ready.dtype.kind == "f":
+        missing = ready.isnull().data  # floats are no such integers as the largest
+        data = duck_array_ops.where(missing, made.dtype.type(mark), made.data)  # type: ignore[no-untyped-call]
+        made = made.copy(deep=False, data=data)
+    if stored is None:
+        return made
+    made = made.copy(deep=False, data=made.data.view(stored))
+    made.attrs["_Unsigned"] = variable.encoding["_Unsigned"]
+    for each in _MARKS:
+        is_marked = each in made.attrs and each not in variable.attrs
+        if is_marked and (stored.kind == "i" or zarr_format == 2):  # else xarray reads the signed integer alone
+            made.attrs[each] = np.asarray(made.attrs[each]).view(stored)[()]
+    return made
+
+
+def _with_wide_text(variable: Variable) -> Variable:
+    """Return text without the dtype that it was read with, if that may be too narrow for what it is now."""
+    dtype = variable.encoding.get("dtype")
+    if dtype is None or dtype is str or dtype == "S1" or variable.dtype.kind not in "USTO":
+        return variable
+    stored = np.dtype(dtype)
+    if stored.kind == "T":
+        fits = variable.dtype.kind != "O"  # in which text may be missing
+    else:
+        fits = stored.kind not in "US" or (variable.dtype.kind == stored.kind and variable.dtype <= stored)
+    if fits:
+        return variable
+    found = variable.copy(deep=False)
+    del found.encoding["dtype"]
+    return found
+
+
+def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
+    """Return a variable that xarray encodes without loss, and the dtype as which its integers are stored, if another.
+
+    xarray packs numbers in their own type, which fails for integers and rounds for short floats. It forgets
+    ``_Unsigned`` where no fill value is given, and casts floats to signed integers where one is.
+    """
+    found, encoding = variable.copy(deep=False), variable.encoding
+    dtype = variable.dtype if encoding.get("dtype") is None else encoding["dtype"]
+    is_packed = bool({"scale_factor", "add_offset"} & encoding.keys())
+    is_short = variable.dtype.kind == "f" and variable.dtype.itemsize < 8 and "dtype" in encoding
+    if is_packed and (is_short or variable.dtype.kind in "biu"):
+        found.data = found.data.astype(np.float64)
+    if "_Unsigned" not in encoding or dtype is str or np.dtype(dtype).kind not in "iu":
+        return found, None
+    stored = np.dtype(dtype)
+    kind = {"true": "u", "false": "i"}.get(str(encoding["_Unsigned"]), stored.kind)
+    meant = np.dtype(f"{kind}{stored.itemsize}")
+    found.encoding["dtype"] = meant
+    del found.encoding["_Unsigned"]
+    for each in _MARKS:
+        if encoding.get(each) is not None:
+            found.encoding[each] = _as_integer(encoding[each], each, stored, meant)
+    return found, stored
+
+
+def _as_integer(value: Any, mark: str, stored: np.dtype[Any], meant: np.dtype[Any]) -> Any:
+    """Return a stored integer as the one that it stands for; one that only ``meant`` has is that already."""
+    number = int(np.asarray(value).item())
+    if np.iinfo(stored).min <= number <= np.iinfo(stored).max:
+        return np.array(number, stored).view(meant)[()]
+    warn_user(
+        f"{mark} attribute can't be represented as {stored}: {number} is stored as the {stored} of the same bits",
+        SerializationWarning,
+    )
+    return meant.type(number)
+
+
+def _as_times_of_numpy(variable: Variable, dtype: np.dtype[Any], name: Hashable) -> Variable:
+    """Return dates or durations for an array of NumPy's own."""
+    if variable.dtype.kind != dtype.kind:
+        raise ValueError(
+            f"variable {name!r} is to be stored as {dtype}, and has {variable.dtype}: convert it first, as with "
+            "xr.decode_cf, or ds.convert_calendar('proleptic_gregorian', use_cftime=False) for dates of cftime"
+        )
+    found = variable.copy(deep=False)
+    for each in ("dtype", "units", "calendar"):
+        found.encoding.pop(each, None)
+    return found

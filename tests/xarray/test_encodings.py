@@ -1,0 +1,181 @@
+"""What comes back of encoded values is what was given, to the promised precision; all else is refused."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import zardine
+from cf_encodings import Case, random_case, random_file
+from effort import SOAK, new_seed
+from zardine.xarray import to_zarr
+
+CASES = 3000 if SOAK else 60
+
+
+def differences(given: Any, found: Any, step: float) -> Any:
+    """Return where values differ by more than half a step."""
+    missing = pd.isnull(given)
+    if given.dtype.kind in "MmOU":
+        same = np.array([a == b for a, b in zip(given.tolist(), found.tolist(), strict=True)])
+        if given.dtype.kind in "Mm":
+            same = given == found
+        return ~(same | (missing & pd.isnull(found)))
+    close = np.abs(found.astype(float) - given.astype(float)) <= step / 2 + 1e-12 * np.abs(given.astype(float))
+    return ~((close & ~missing) | (missing & pd.isnull(found)))
+
+
+def opened(place: Path, engine: str, like: Any) -> Any:
+    unit = np.datetime_data(like.dtype)[0] if like.dtype.kind in "Mm" else "ns"
+    times = xr.coders.CFDatetimeCoder(time_unit=unit, use_cftime=True if like.dtype.kind == "O" else None)
+    with xr.open_dataset(place, engine=engine, decode_times=times, decode_timedelta=like.dtype.kind == "m") as data:
+        return data.v.values
+
+
+def check(case: Case, place: Path, lazily: bool, told: str) -> None:
+    refused = ""
+    try:
+        to_zarr(case.dataset(lazily), place, encoding={"v": case.encoding})
+    except ValueError as error:
+        refused = str(error)
+    assert bool(refused) is not case.fits, f"{told}: {refused or 'accepted'}"
+    if refused:
+        assert "variable 'v'" in refused
+        return
+    for engine in ("zardine", "zarr"):
+        found = opened(place, engine, case.values)
+        wrong = differences(case.values, found, case.step)
+        assert not wrong.any(), f"{engine}: {told}: {case.values[wrong][0]} came back as {found[wrong][0]}"
+
+
+@pytest.mark.parametrize("lazily", [False, True])
+def test_values_come_back_or_are_refused(tmp_path: Path, lazily: bool) -> None:
+    rng = random.Random(seed := new_seed(7 + lazily))
+    warnings.simplefilter("ignore")
+    for number in range(CASES):
+        case = random_case(rng)
+        told = f"case {number} of seed {seed}: {case.values} as {case.encoding}"
+        check(case, tmp_path / f"{number}.zarr", lazily, told)
+
+
+def test_values_come_back_from_stored_arrays_or_are_refused(tmp_path: Path) -> None:
+    """Appending, regions and mode "a" keep the promise with the encoding of what is stored."""
+    rng = random.Random(seed := new_seed(11))
+    warnings.simplefilter("ignore")
+    for number in range(CASES):
+        case = random_case(rng)
+        if not case.fits:
+            continue
+        place, told = tmp_path / f"{number}.zarr", f"case {number} of seed {seed}: {case.values} as {case.encoding}"
+        to_zarr(case.dataset(False).isel(x=[1, 1, 1]), place, encoding={"v": case.encoding})
+        way = rng.choice(({"append_dim": "x"}, {"region": {"x": slice(0, 3)}}, {"mode": "a"}))
+        data = case.dataset(bool(number % 2))
+        data["v"].attrs.clear()
+        to_zarr(data, place, **way)
+        found = opened(place, "zardine", case.values)[-3:]
+        assert not differences(case.values, found, case.step).any(), f"{way}: {told}: {found}"
+
+
+def test_what_a_file_holds_is_written_again_as_it_was_read(tmp_path: Path) -> None:
+    rng = random.Random(seed := new_seed(13))
+    warnings.simplefilter("ignore")
+    for number in range(CASES // 4):
+        raw = random_file(rng)
+        try:
+            read = xr.decode_cf(raw).load()
+        except (ValueError, OverflowError):
+            continue
+        place = tmp_path / f"{number}.zarr"
+        to_zarr(read, place, zarr_format=2 + number % 2)
+        found = xr.open_dataset(place, engine="zardine").load()
+        for name, each in read.variables.items():
+            told = f"file {number} of seed {seed}, {name}: {raw[name].values} {raw[name].attrs}"
+            assert name in found, told
+            step = abs(float(each.encoding.get("scale_factor", 0)))
+            assert not differences(each.values, found[name].values, step).any(), f"{told}: {found[name].values}"
+
+
+@pytest.mark.parametrize("way", [{"append_dim": "x"}, {"region": {"x": slice(0, 2)}}, {"mode": "a"}])
+@pytest.mark.parametrize("dtype", ["M8[s]", "M8[ns]", "M8[D]", "m8[s]", "m8[us]"])
+def test_arrays_of_times_of_numpy(tmp_path: Path, dtype: str, way: dict[str, Any]) -> None:
+    """They get the same times in their own unit, or the write is refused."""
+    group = zardine.open_group(tmp_path / "a.zarr", mode="w")
+    group.create_array("v", data=np.array([1, 2], "i8").astype(dtype), dimension_names=["x"])
+    kind = dtype[0]
+    good, bad = np.array([3 * 86400, 86400], f"{kind}8[s]"), np.array([3 * 86400, 1], f"{kind}8[ns]")
+    for values in (np.array([1, 2]), good.astype("m8[s]" if kind == "M" else "M8[s]"), bad):
+        if dtype == "M8[ns]" and values is bad:
+            continue
+        with pytest.raises(ValueError, match=r"variable 'v'"):
+            to_zarr(xr.Dataset({"v": ("x", values)}), tmp_path / "a.zarr", consolidated=False, **way)
+        np.testing.assert_array_equal(group["v"][:], np.array([1, 2], "i8").astype(dtype))
+    to_zarr(xr.Dataset({"v": ("x", good)}), tmp_path / "a.zarr", consolidated=False, **way)
+    np.testing.assert_array_equal(zardine.open(tmp_path / "a.zarr")["v"][-2:], good)
+
+
+def test_undecoded_numbers_are_written_as_they_are(tmp_path: Path) -> None:
+    """But only where their attributes say the same as those that are stored."""
+    days = np.array(["2000-01-01", "2000-01-02"], "M8[ns]")
+    encoding = {"v": {"units": "days since 1970-01-01", "dtype": "i4"}}
+    to_zarr(xr.Dataset({"v": ("x", days)}), tmp_path / "a.zarr", encoding=encoding)
+    for attributes, text in (({"units": "hours since 1970-01-01"}, "is not decoded"), ({}, "without a unit of time")):
+        with pytest.raises(ValueError, match=text):
+            to_zarr(xr.Dataset({"v": ("x", [1, 2], attributes)}), tmp_path / "a.zarr", append_dim="x")
+    with xr.open_dataset(tmp_path / "a.zarr", engine="zardine", decode_times=False) as raw:
+        to_zarr(raw.load(), tmp_path / "a.zarr", append_dim="x")
+    assert xr.open_dataset(tmp_path / "a.zarr", engine="zardine").v.values.tolist() == [*days.tolist(), *days.tolist()]
+    to_zarr(xr.Dataset({"n": ("x", [1, 2])}), tmp_path / "b.zarr")
+    with pytest.raises(ValueError, match="variable 'n' is stored as numbers without a unit of time"):
+        to_zarr(xr.Dataset({"n": ("x", days)}), tmp_path / "b.zarr", append_dim="x")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("kind", ["U", "S", "O"])
+def test_text_is_never_cut(tmp_path: Path, kind: str, zarr_format: int) -> None:
+    def scene(*names: str) -> xr.Dataset:
+        text = np.array([each.encode() for each in names] if kind == "S" else names).astype(kind)
+        return xr.Dataset({"r": ("band", np.ones(len(names))), "label": ("band", text)}, {"band": text})
+
+    for name, data in (("a", scene("red", "nir")), ("b", scene("panchromatic"))):
+        to_zarr(data, tmp_path / name, zarr_format=zarr_format)
+    first, second = (xr.open_dataset(tmp_path / each, engine="zardine") for each in "ab")
+    long = second.label.values[0]
+    ways = {
+        "concat": xr.concat([first, second], "band"),
+        "mfdataset": xr.open_mfdataset(
+            [tmp_path / "a", tmp_path / "b"], engine="zardine", combine="nested", concat_dim="band"
+        ),
+        "reindex": first.reindex(band=[first.band.values[0], long], fill_value={"label": long}),
+        "where": first.assign(label=first.label.where(first.label != first.label[0], long)),
+        "new values": first.assign(label=first.label.copy(data=np.array([long, long]))),
+    }
+    for name, data in ways.items():
+        to_zarr(data, tmp_path / name, zarr_format=zarr_format)
+        found = xr.open_dataset(tmp_path / name, engine="zardine")
+        assert found.label.values.tolist() == data.label.values.tolist()
+        assert found.band.values.tolist() == data.band.values.tolist()
+        assert long in found.label.values
+
+
+def test_blocks_of_dask_that_are_longer_than_their_dtype_are_refused(tmp_path: Path) -> None:
+    data = xr.Dataset({"v": ("x", np.array(["a", "b"]))}).chunk(x=1)
+    data["v"] = data.v.copy(data=data.v.data.map_blocks(lambda block: np.array(["longer"]), dtype="<U1"))
+    with pytest.raises(ValueError, match="would cut 'longer', which is longer than the dtype of its Dask array"):
+        to_zarr(data, tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize("value", [np.datetime64(1, "ns"), np.timedelta64(5, "ns"), np.array([1], "M8[ns]"), 1j, b"x"])
+@pytest.mark.parametrize("of_dataset", [True, False])
+def test_attributes_that_json_cannot_hold_are_refused(tmp_path: Path, value: Any, of_dataset: bool) -> None:
+    data = xr.Dataset({"v": ("x", [1.0])})
+    (data if of_dataset else data.v).attrs["made"] = value
+    with pytest.raises(TypeError, match=r"attributes\.made: .* has no JSON form; give"):
+        to_zarr(data, tmp_path / "a.zarr")
+    assert not (tmp_path / "a.zarr").exists()
