@@ -155,8 +155,8 @@ impl NewFile {
     pub fn make(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> Option<Metadata> {
         let made = self.make_by(old, |file| {
             write(file)?;
-            let _ = file.try_lock(); // so that nobody edits it before it was looked at
-            Ok(())
+            // so that nobody edits it before it was looked at; on a file system without locks the caller makes it
+            file.try_lock().map_err(io::Error::from)
         })?;
         let status = made.metadata().ok();
         let _ = made.unlock();

@@ -95,36 +95,39 @@ def record_calls() -> list[str]:
     return names
 
 
-def kill_at(point: Point) -> None:
-    """Let this process die there."""
+def kill_at(point: Point, number: signal.Signals = signal.SIGKILL) -> None:
+    """Let this process die there; or stop there, with another signal, and make the rest of the call when it goes on."""
     done = 0
 
     def instead(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nonlocal done
         if done == point.at:
+            done += 1
             if point.part is not None:
-                do_part(name, call, args, point.part)
-            os.kill(os.getpid(), signal.SIGKILL)
+                written = do_part(name, call, args, point.part)
+                os.kill(os.getpid(), number)
+                return written
+            os.kill(os.getpid(), number)
+            return call(*args, **kwargs)
         done += 1
         return call(*args, **kwargs)
 
     watch_calls(instead)
 
 
-def do_part(name: str, call: Callable[..., Any], args: tuple[Any, ...], part: str) -> None:
-    """Make a call with only a part of its bytes."""
+def do_part(name: str, call: Callable[..., Any], args: tuple[Any, ...], part: str) -> Any:
+    """Make a call with only a part of its bytes; return what it gives."""
 
     def cut(length: int) -> int:
         return {"first byte": min(1, length), "half": length // 2, "all but a byte": max(0, length - 1)}[part]
 
     if name == "copy_file_range":
-        call(args[0], args[1], cut(args[2]), *args[3:])
-    elif name == "pwritev":
+        return call(args[0], args[1], cut(args[2]), *args[3:])
+    if name == "pwritev":
         data = b"".join(map(bytes, args[1]))
-        call(args[0], [data[: cut(len(data))]], *args[2:])
-    else:
-        data = bytes(args[1])
-        call(args[0], data[: cut(len(data))], *args[2:])
+        return call(args[0], [data[: cut(len(data))]], *args[2:])
+    data = bytes(args[1])
+    return call(args[0], data[: cut(len(data))], *args[2:])
 
 
 def has_tracer() -> bool:

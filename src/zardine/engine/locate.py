@@ -46,7 +46,7 @@ from zardine.limits import CHUNK, TEXT, UNUSED, check_size, limit_of
 from zardine.settings import config, is_on
 from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
-from zardine.stores.attempts import attempts
+from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.base import ByteRange, EditableFile, OpenFile, Reading, Store, Version
 from zardine.stores.local.beside import checksum
 
@@ -138,7 +138,7 @@ class FoundChunks:
     version: Version | None = None
     """Version of the stored object, where the store has versions."""
     unlocked: bool = False
-    """Whether the file, if it is one, is not edited before it is closed."""
+    """Whether the file, if it is one, was waited for, so that its writers are kept out, or it is stalled."""
     is_stored: bool = True
     """Whether the object is stored at all."""
     unchanged: bool = False
@@ -147,11 +147,33 @@ class FoundChunks:
     @property
     def in_file(self) -> bool:
         """Whether the chunks are in an open file."""
-        return any(isinstance(buffer, OpenFile) for buffer in self.buffers)
+        return any(True for _ in self.files)
+
+    @property
+    def files(self) -> Iterator[OpenFile]:
+        """Yield the open files among the buffers."""
+        return (each for each in self.buffers if isinstance(each, OpenFile))
 
     def is_unedited(self) -> bool:
         """Tell whether nobody has edited the file, if it is one, since it was opened."""
-        return self.unlocked or all(each.is_unedited() for each in self.buffers if isinstance(each, OpenFile))
+        return all(each.is_unedited() for each in self.files)
+
+    def stalled_file(self) -> OpenFile | None:
+        """Return the file that a writer has locked, which was waited for in vain."""
+        return next((each for each in self.files if each.is_stalled), None)
+
+    def is_untorn(self) -> bool:
+        """Tell whether what was read after :meth:`OpenFile.wait` cannot be bytes of a write that is under way."""
+        return not any(each.may_be_torn() for each in self.files) and self.is_unedited()
+
+    def check_untorn(self, key: str) -> None:
+        """Raise :class:`~zardine.errors.StoreError` unless :meth:`is_untorn`, for chunks without checksums."""
+        file = None if self.is_untorn() else next(self.files)
+        if file is not None:
+            raise StoreError(
+                f"cannot read key {key!r}: {file.lock_holder()} has locked {file.path!r} and may be stopped while it "
+                "writes into it, and no checksum tells which bytes are whole; let that process go on, or end it"
+            )
 
     def chunk(self, i: int) -> BytesLike | None:
         """Return the bytes of chunk ``i``; ``None`` if it is not stored."""
@@ -212,14 +234,18 @@ def find_chunks(
     """Return where the chunks of ``part`` are; with ``files``, in an open file if the store gives files.
 
     ``together``: of how many objects chunks are asked for at the same time; without, nothing is read unasked.
-    A file is ``unlocked`` when no one edits it until it is closed, for which this waits. Chunks that are not needed
+    With ``unlocked``, this waits until no writer edits the file, and keeps writers out until it is closed; or, if a
+    writer does not let go of it, reads what its record says (see :meth:`OpenFile.wait`). Chunks that are not needed
     ``whole`` may have zeros in the place of what ``part`` does not take of them.
 
     Raises :class:`~zardine.errors.ShardIndexError` or :class:`~zardine.errors.ChecksumError` for an index that is
     damaged or points outside the shard.
     """
     layout = handle.layout.shard(part.object)
-    while files:
+    looks: Iterable[object] = ()
+    if files:
+        looks = attempts(CHANGES) if unlocked else (True,)
+    for last in looks:
         file = handle.store.open_file(key)
         if file is None:
             return _none(part)
@@ -230,11 +256,12 @@ def find_chunks(
                 _check_length(handle, part, file.size)
                 return _whole_object(file, file.size, file.version, unlocked)
             return _in_file(handle, part, layout, key, file, unlocked=unlocked)
-        except CorruptionError:
-            replaced = unlocked and file.is_replaced()  # by a writer that has put it in order
-            file.close()
-            if not replaced:
-                raise
+        except CorruptionError as error:
+            with file:
+                # by a writer that has put it in order, or one that could not be kept out
+                changed = unlocked and (file.is_replaced() or not file.is_unedited())
+                if last or not changed:
+                    raise with_writer(error, file) from None
         except BaseException:
             file.close()
             raise
@@ -720,10 +747,30 @@ def known_index(handle: ArrayHandle, layout: ShardLayout, key: str, file: OpenFi
         found = recorded_index(layout, file) if unlocked else None
         if found is None:
             raise
+        warn_of_torn(key, error, file)
         known = KnownIndex(found, file.version)
-        warn_of_torn(key, error)
+        if not file.keeps_writers_out:
+            return known  # which may count for this file alone, before its writer goes on
     INDEXES.put(handle.cache_space, key, known)
     return known
+
+
+def with_writer(error: CorruptionError, file: OpenFile | None) -> CorruptionError:
+    """Return ``error``, which says too that a writer has the file locked, if it was waited for in vain."""
+    if file is None or not file.is_stalled:
+        return error
+    reason = (
+        f"{error.reason}; {file.lock_holder()} has locked {file.path!r} and may be stopped while it writes this: let "
+        "it go on, or end it, and read again"
+    )
+    return type(error)(
+        reason,
+        array=error.array,
+        key=error.key,
+        chunk=error.chunk,
+        codec=error.codec,
+        byte_range=error.byte_range,
+    )
 
 
 def index_in_file(layout: ShardLayout, file: OpenFile) -> tuple[ShardIndex, BytesLike]:
@@ -755,9 +802,9 @@ def index_to_edit(handle: ArrayHandle, layout: ShardLayout, key: str, file: Edit
 
 
 def recorded_index(layout: ShardLayout, file: OpenFile) -> ShardIndex | None:
-    """Return the index that counts in a shard whose last write was cut off, by the record that its writer left.
+    """Return the index that counts in a shard whose last write is not finished, by the record that its writer left.
 
-    For who keeps writers out. ``None``: no write was cut off.
+    For a reader that has waited for writers. ``None``: no write is unfinished.
     """
     table = file.cut_off()
     if table is None:
@@ -780,14 +827,19 @@ def recorded_index_of(store: Store, layout: ShardLayout, key: str, version: Vers
         return recorded_index(layout, file) if file.version == version else None
 
 
-def warn_of_torn(key: str, error: CorruptionError) -> None:
-    """Say that a shard is read as it was before."""
-    warnings.warn(
-        f"the last write of shard {key!r} was cut off ({error.reason}): it is read as it was before; the next "
-        "write to it, or zardine.repair, puts it in order",
-        TornShardWarning,
-        stacklevel=3,
-    )
+def warn_of_torn(key: str, error: CorruptionError, file: OpenFile) -> None:
+    """Warn that a shard is read as it was before its last write, which is not finished."""
+    if file.is_stalled:
+        reason = (
+            f"the last write of shard {key!r} is not finished ({error.reason}), and {file.lock_holder()} still has "
+            f"{file.path!r} locked, perhaps stopped: the shard is read as it was before"
+        )
+    else:
+        reason = (
+            f"the last write of shard {key!r} was cut off ({error.reason}): it is read as it was before; the next "
+            "write to it, or zardine.repair, puts it in order"
+        )
+    warnings.warn(reason, TornShardWarning, stacklevel=3)
 
 
 NOTHING_WRITTEN = "the stored shard is damaged, so nothing was written: "
@@ -893,4 +945,5 @@ __all__ = [
     "recorded_index",
     "recorded_index_of",
     "warn_of_torn",
+    "with_writer",
 ]

@@ -23,7 +23,7 @@ from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetching import fetch_each
 from zardine.engine.freshness import check_fresh, is_far
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import FoundChunks, find_chunks
+from zardine.engine.locate import FoundChunks, find_chunks, with_writer
 from zardine.engine.read_ahead import ahead, batches, read_together
 from zardine.engine.read_elements import decode_elements, element_chain, element_places
 from zardine.engine.read_files import read_whole_files
@@ -33,6 +33,7 @@ from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 from zardine.limits import no_memory
 from zardine.settings import thread_count
 from zardine.sharding.index import MISSING
+from zardine.stores.attempts import TORN, WRITES, attempts
 from zardine.stores.base import OpenFile
 
 _BATCH_BYTES = 2**20
@@ -157,10 +158,21 @@ def stored_bytes(handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChun
 def _read_unlocked(
     handle: ArrayHandle, part: ObjectPart, numbers: Iterable[int], key: str, out: npt.NDArray[Any]
 ) -> None:
-    """Read some chunks of ``part`` while nobody edits their file."""
-    with closing(find_part(handle, part, key, files=True, unlocked=True)) as found:
-        for i in numbers:
-            _read_chunk(handle, part, i, found, key, out)
+    """Read some chunks of ``part`` while nobody edits their file; or as its record says, if its writer is stopped."""
+    numbers = list(numbers)
+    for last in attempts(TORN if handle.layout.is_checked else WRITES):
+        with closing(find_part(handle, part, key, files=True, unlocked=True)) as found:
+            try:
+                for i in numbers:
+                    _read_chunk(handle, part, i, found, key, out)
+            except CorruptionError as error:
+                if last or (found.stalled_file() is None and found.is_unedited()):
+                    raise with_writer(error, found.stalled_file()) from None
+                continue
+            if handle.layout.is_checked or found.is_untorn():
+                return
+            if last:
+                found.check_untorn(key)
 
 
 def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out: npt.NDArray[Any], among: int) -> None:

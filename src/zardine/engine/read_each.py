@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import FoundChunks
+from zardine.engine.locate import FoundChunks, with_writer
 from zardine.engine.read import decode_chunk, find_part, row_batches, stored_bytes
 from zardine.engine.workers import for_each
 from zardine.errors import CorruptionError, DataError
@@ -89,10 +89,14 @@ def _see(handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key:
             with closing(find_part(handle, part, key, files=True, unlocked=True)) as settled:
                 return _see(handle, part, i, settled, key)
         check_fresh(handle, surely=True)
+        if isinstance(error, CorruptionError):
+            error = with_writer(error, found.stalled_file())
         return SeenChunk(place, key, found.version, True, where, error=error)
-    if not found.unlocked and not handle.layout.is_checked and not found.is_unedited():
+    if not handle.layout.is_checked and not found.unlocked and not found.is_unedited():
         with closing(find_part(handle, part, key, files=True, unlocked=True)) as settled:
             return _see(handle, part, i, settled, key)
+    if not handle.layout.is_checked:
+        found.check_untorn(key)
     return SeenChunk(place, key, found.version, True, where, values)
 
 

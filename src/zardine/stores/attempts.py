@@ -1,9 +1,10 @@
 """How often what came to nothing is tried again, and how long is waited before: decided here, for all of zardine.
 
 Writes that others overtake are tried for a minute (:data:`WRITES`), requests that break off a few times
-(:data:`REQUESTS`), and so is what others change while it is read (:data:`CHANGES`), with random waits that grow; values
-that change while they are looked at, and paths that others make and remove, a number of times without a wait
-(:data:`LOOKS`, :data:`RACES`). What is raised in the end is what the last attempt raised.
+(:data:`REQUESTS`), and so is what others change while it is read (:data:`CHANGES`), with random waits that grow.
+Readers wait some seconds for a writer that edits a file (:data:`EDITS`, :data:`TORN`). Values that change while they
+are looked at, and paths that others make and remove, are tried a number of times without a wait (:data:`LOOKS`,
+:data:`RACES`). What is raised in the end is what the last attempt raised.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ REQUESTS: Final = Patience(most=7, seconds=180.0, first_wait=0.15, longest_wait=
 
 CHANGES: Final = Patience(most=11, first_wait=0.01, longest_wait=0.7)
 """Of reads of several values that make sense together only, and that others change meanwhile; about 2 seconds."""
+
+EDITS: Final = Patience(seconds=2.0, longest_wait=0.005)
+"""Of readers that wait for a writer that edits a file: one that is stopped (Ctrl-Z, a frozen container) never ends."""
+
+TORN: Final = Patience(seconds=5.0)
+"""Of readers that find a torn chunk in a file that a writer has locked, before they call it damaged."""
 
 LOOKS: Final = 5
 """How often a value is read that has changed when all of it was read."""
@@ -87,4 +94,4 @@ def attempts(patience: Patience | None = None) -> Iterator[Attempt]:
         attempt.again()
 
 
-__all__ = ["CHANGES", "LOOKS", "RACES", "REQUESTS", "WRITES", "Attempt", "Patience", "attempts"]
+__all__ = ["CHANGES", "EDITS", "LOOKS", "RACES", "REQUESTS", "TORN", "WRITES", "Attempt", "Patience", "attempts"]

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Se
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
 from zardine.public_names import public
-from zardine.stores.attempts import attempts
+from zardine.stores.attempts import EDITS, attempts
 from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
 from zardine.stores.locks import HeldLock, KeyedLock
 from zardine.stores.object_meter import RequestMeter
@@ -785,6 +785,14 @@ def flat_bytes(value: object) -> BytesLike:
     return view.tobytes()
 
 
+def is_soon_unlocked(store: Store, key: str) -> bool:
+    """Wait until no writer holds the lock of ``key``; return False if one holds it for long, since it may be stopped.
+
+    For readers of stores with :attr:`Store.lock_is_exclusive`.
+    """
+    return any(not store.is_locked(key) for _ in attempts(EDITS))
+
+
 __all__ = [
     "FAR",
     "MOST_REQUESTS",
@@ -804,5 +812,6 @@ __all__ = [
     "check_prefix",
     "flat_bytes",
     "is_key",
+    "is_soon_unlocked",
     "resolve_range",
 ]

@@ -11,7 +11,9 @@ must be exclusive (``os.link``), which it is in :class:`~zardine.stores.local.st
 for them: each holds a shared ``flock`` of the directory; who waits asks for the exclusive one, which
 :class:`NoDirectoryWriter` keeps.
 
-On file systems without ``flock`` threads still exclude each other, processes do not.
+On file systems without ``flock`` (Lustre mounted without ``-o flock``, NFS without a lock service) threads still
+exclude each other, processes do not. One process alone can make a new name there, but two may replace the same file.
+:attr:`FileLock.refusal` and :func:`has_locks` tell whether a file system has locks; stores decide what follows.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import Final, Self, TypeAlias
 from zardine.contexts import SureExit
 from zardine.errors import StoreError
 from zardine.stores.late_closing import close_late
+from zardine.stores.local.beside import temporary_name
 from zardine.stores.open_files import owners
 
 try:
@@ -44,7 +47,7 @@ _UNSUPPORTED: Final = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTS
 
 
 class _Entry:
-    __slots__ = ("depth", "files", "lock", "users")
+    __slots__ = ("depth", "files", "lock", "owned", "users")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -52,6 +55,8 @@ class _Entry:
         self.depth = 0  # how often the thread that holds it has entered it
         # descriptors of the locked files that belong to it, each with its device and inode
         self.files: dict[int, tuple[int, int]] = {}
+        # device and inode of files that belong to it and cannot be locked
+        self.owned: list[tuple[int, int]] = []
 
 
 _entries: dict[Hashable, _Entry] = {}
@@ -177,7 +182,17 @@ class FileLock(KeyedLock):
         if self._holds and self._entry.depth == 1:
             while self._entry.files:
                 self._unlock()
+            while self._entry.owned:
+                owners.pop(self._entry.owned[-1], None)
+                self._entry.owned.pop()
         super()._exit(error)
+
+    @property
+    def refusal(self) -> int:
+        """The system's error number if the file cannot be locked, so that other processes are not excluded; else 0."""
+        if self._entry.files or self.status is None:
+            return 0
+        return _refusals.get(self.status.st_dev, 0)
 
     def moves_to(self, file: int, *, stays: bool = False) -> None:
         """Say that the open ``file`` is about to take the name: an enclosing lock then holds it as well.
@@ -255,6 +270,9 @@ class FileLock(KeyedLock):
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
                 raise self._failure(error) from error
+            _refusals[status.st_dev] = error.errno or errno.ENOLCK
+            owners[name] = threading.get_ident()  # readers of this process wait for it all the same
+            self._entry.owned.append(name)
         del self._entry.files[file]
         os.close(file)
         return False
@@ -283,6 +301,56 @@ class FileLock(KeyedLock):
                 fcntl.flock(file, fcntl.LOCK_UN)
         del self._entry.files[file]
         close_late(file)
+
+
+# of file systems
+
+
+_refusals: dict[int, int] = {}
+"""Devices whose files could not be locked, and the system's error number."""
+
+
+_probed: dict[int, bool] = {}
+"""Devices of directories in which a new file was locked to see whether that is possible, and whether it was."""
+
+
+def has_locks(path: str) -> bool | None:
+    """Return whether files in the directory ``path`` can be locked: its file system is tried once, with a new file.
+
+    ``None`` where that is not known: there is no such directory, or nothing can be written to it.
+    """
+    try:
+        device = os.stat(path).st_dev
+        if device not in _probed:
+            _probed[device] = fcntl is None or _lock_new_file(os.path.join(path, temporary_name()))
+        return _probed[device]
+    except OSError:
+        return None
+
+
+def _lock_new_file(path: str) -> bool:
+    file = os.open(path, _EDIT | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        os.unlink(path)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        _refusals[os.fstat(file).st_dev] = error.errno or errno.ENOLCK
+        return False
+    finally:
+        os.close(file)
+
+
+def without_locks(path: str, refusal: int) -> str:
+    """Say that the file system at ``path`` has no locks, and by which error number it refused one (``refusal``)."""
+    name = errno.errorcode.get(refusal, str(refusal))
+    return f"the file system of {path!r} has no file locks (flock: {name}, {os.strerror(refusal)})"
+
+
+MOUNT: Final = "mount it with locks (Lustre: -o flock; NFS: with its lock service, or local_lock=flock on one machine)"
+"""What a user can do about that."""
 
 
 def is_locked(path: str) -> bool:
@@ -532,13 +600,16 @@ if hasattr(os, "register_at_fork"):
 
 
 __all__ = [
+    "MOUNT",
     "DirectoryWriter",
     "FileLock",
     "HeldLock",
     "KeyedLock",
     "NoDirectoryWriter",
     "devices_with_writers",
+    "has_locks",
     "is_locked",
     "remove_unused",
     "wait_for_writers",
+    "without_locks",
 ]

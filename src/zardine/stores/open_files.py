@@ -16,6 +16,7 @@ from zardine.cache import Cache
 from zardine.contexts import SureExit
 from zardine.errors import ConditionFailedError
 from zardine.kernel import KERNEL
+from zardine.stores.attempts import EDITS, attempts
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
 from zardine.stores.late_closing import made_room
 from zardine.stores.local.beside import VOID_BYTES, EditRecord, RecordFile, Table, record_of
@@ -65,7 +66,7 @@ class OpenFile(SureExit):
     :meth:`is_unedited`.
     """
 
-    __slots__ = ("_kept", "fd", "path", "size", "version")
+    __slots__ = ("_kept", "fd", "is_stalled", "path", "size", "version")
 
     def __init__(self, fd: int, size: int, version: Version, path: str) -> None:
         self.fd = fd
@@ -73,6 +74,8 @@ class OpenFile(SureExit):
         self.version = version
         self.path = path
         self._kept = False
+        self.is_stalled = False
+        """Whether a writer still had the file locked when :meth:`wait` gave up: it may be stopped within an edit."""
 
     def read(self, byte_range: ByteRange) -> BytesLike:
         """A range of the bytes."""
@@ -84,19 +87,53 @@ class OpenFile(SureExit):
         return self.fd
 
     def is_unedited(self) -> bool:
-        """Whether no one has edited the file since it was opened, nor does so now."""
-        return self._share(wait=False) and version_of(os.fstat(self.fd)) == self.version
+        """Return whether the file is as it was when it was opened, or waited for, and no writer edits it now.
+
+        A writer that :meth:`wait` gave up on may still have the file locked: then only what it changes counts.
+        """
+        if self._kept:
+            return True
+        return (self.is_stalled or self._share(keep=False)) and version_of(os.fstat(self.fd)) == self.version
 
     def wait(self) -> None:
-        """Wait until no one edits the file; no one does then until it is closed. It is seen as it is now."""
-        self._share(wait=True)
+        """Wait until no writer edits the file, and keep writers out until it is closed. See its present state then.
+
+        A writer that is stopped would be waited for without end. So the wait ends after :data:`EDITS`: the file
+        :attr:`is_stalled` then, and the record of the edit says what counts in it (:meth:`cut_off`).
+        """
+        self.is_stalled = not any(self._share(keep=True) for _ in attempts(EDITS))
         status = os.fstat(self.fd)
         self.size, self.version = status.st_size, version_of(status)
 
-    def cut_off(self) -> Table | None:
-        """Which table counts in a file whose last edit was cut off, by the record that its writer left.
+    @property
+    def keeps_writers_out(self) -> bool:
+        """Whether no writer can edit the file before it is closed."""
+        return self._kept
 
-        For who keeps writers out (:meth:`wait`), where what stands at its place is none. ``None``: no edit was cut off.
+    def may_be_torn(self) -> bool:
+        """Return whether a writer that was waited for in vain may be in the middle of writing over a chunk.
+
+        Every finished write stamps the file (:func:`stamp`), so that its two times differ; writing makes them equal.
+        """
+        status = os.fstat(self.fd)
+        return self.is_stalled and status.st_mtime_ns == status.st_ctime_ns
+
+    def lock_holder(self) -> str:
+        """Name the process that has the file locked for writing, as far as the system tells."""
+        status = os.fstat(self.fd)
+        place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+        with contextlib.suppress(OSError, ValueError), open("/proc/locks", encoding="ascii") as locks:
+            for line in locks:
+                _, kind, _, access, process, where, *_ = line.split()
+                if (kind, access, where) == ("FLOCK", "WRITE", place) and int(process) > 0:
+                    return f"process {process}"
+        return "another process"
+
+    def cut_off(self) -> Table | None:
+        """Return the table that counts in a file whose last edit is not finished, by the record that its writer left.
+
+        For a reader that has called :meth:`wait`, where what stands at the table's place is none. ``None``: no edit is
+        unfinished.
         """
         record = record_of(self.path, self.fd)
         return None if record is None else record.counting(self.size, self.read)
@@ -116,21 +153,26 @@ class OpenFile(SureExit):
         if file >= 0:  # not closed already
             os.close(file)
 
-    def _share(self, *, wait: bool) -> bool:
-        """Have a lock that keeps writers out; to ``wait`` for it is to keep it. Whether it could be had."""
+    def _share(self, *, keep: bool) -> bool:
+        """Take a lock that keeps writers out, and ``keep`` it if wanted. Return whether no writer has the file locked.
+
+        Where the file system has no locks, only the writers of this process are known.
+        """
         if fcntl is None:
             return True
+        owner = None
         if owners:
             status = os.fstat(self.fd)
-            if owners.get((status.st_dev, status.st_ino)) == threading.get_ident():
+            owner = owners.get((status.st_dev, status.st_ino))
+            if owner == threading.get_ident():
                 return True  # we are the writer
         try:
-            fcntl.flock(self.fd, fcntl.LOCK_SH | (0 if wait else fcntl.LOCK_NB))
-            self._kept = wait
-            if not wait:
+            fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            self._kept = keep
+            if not keep:
                 fcntl.flock(self.fd, fcntl.LOCK_UN)
         except OSError as error:
-            return error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN)  # others: there are no locks here
+            return owner is None and error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN)
         return True
 
     def __enter__(self) -> Self:
@@ -154,7 +196,7 @@ class KeptFile(OpenFile):
 
     def is_unedited(self) -> bool:
         """Whether no one has edited the file since it was opened, nor does so now."""
-        return self._share(wait=False) and _identity_of(os.fstat(self.fd)) == self.identity
+        return self._share(keep=False) and _identity_of(os.fstat(self.fd)) == self.identity
 
     def close(self) -> None:
         """Leave it open: others may be reading it."""

@@ -9,6 +9,7 @@ import stat
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
@@ -18,6 +19,7 @@ from zardine.contexts import sure_context
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
 from zardine.kernel import KERNEL
 from zardine.public_names import public
+from zardine.settings import is_on
 from zardine.stores.attempts import RACES
 from zardine.stores.base import (
     NEAR,
@@ -43,14 +45,17 @@ from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edi
 from zardine.stores.local.file_times import is_settled
 from zardine.stores.local.new_file import NEW, NewFile
 from zardine.stores.locks import (
+    MOUNT,
     DirectoryWriter,
     FileLock,
     HeldLock,
     NoDirectoryWriter,
     devices_with_writers,
+    has_locks,
     is_locked,
     remove_unused,
     wait_for_writers,
+    without_locks,
 )
 from zardine.stores.open_files import (
     EditableFile,
@@ -98,6 +103,9 @@ _LONG_STEP_OF_TIMES: Final = 3 * 10**9
 _last_change: list[object] = [object()]
 """Another one after each time that this process began to change files of a store."""
 
+_warned: Final[set[int]] = set()
+"""Devices without locks that this process has warned of."""
+
 _held: dict[tuple[int, str, str], tuple[int, FileLock]] = {}
 """For threads that are within :meth:`LocalStore.lock`, the base and the key: the open directory, and the lock."""
 
@@ -121,7 +129,9 @@ class LocalStore(Store):
     - A value is written to a temporary file beside it and then put in place. A writer that fails or dies leaves the old
       value; what a killed one leaves is never a key, and :meth:`remove_leftovers` removes it.
     - Conditional writes hold between threads and processes of one machine; between machines that share a network
-      file system only as far as its ``flock`` does. Programs that write by other means do not take part.
+      file system only as far as its ``flock`` does. Where that is missing, they hold between threads: changing a part
+      of a shard or chunk is an error unless the setting ``allow_lost_updates`` allows it, and changing a metadata
+      document warns. Programs that write by other means do not take part.
     - With ``durable``, a write has reached the disk (``fsync`` of file and directory) when it returns.
 
     Directories that :meth:`erase` leaves empty are removed; a directory that is empty is a prefix without keys.
@@ -148,6 +158,7 @@ class LocalStore(Store):
         self._root: Path | None = None
         self._durable = durable
         self._form: tuple[str, str, FileForm] | None = None  # the last one: whose, and what it is
+        self._has_locks: bool | None = None  # of its file system; None: not known yet
 
     @property
     def root(self) -> Path:
@@ -571,7 +582,10 @@ class LocalStore(Store):
 
     @property
     def lock_is_exclusive(self) -> bool:
-        return True
+        """Whether the file system has locks, or the user says that no other process writes."""
+        if self._has_locks is None and not self._read_only:
+            self._has_locks = has_locks(self._base.path)
+        return self._has_locks is not False or is_on("allow_lost_updates")
 
     def is_locked(self, key: str) -> bool:
         check_file_key(key)
@@ -664,7 +678,8 @@ class LocalStore(Store):
         holds = False
         try:
             with FileLock(directory, name, editing=True) as lock:
-                file = self._open_to_edit(directory, name, key, lock)
+                may_edit = not lock.refusal or is_on("allow_lost_updates")  # else `set` refuses, or replaces it
+                file = self._open_to_edit(directory, name, key, lock) if may_edit else None
                 holds = True
                 try:
                     yield file
@@ -939,6 +954,8 @@ class LocalStore(Store):
             if mode != stat.S_IMODE(os.fstat(file).st_mode):
                 with contextlib.suppress(OSError):
                     os.fchmod(file, mode)
+        if old is not None and condition is not None and condition.version is not None and lock.refusal:
+            self._put_up_with_races(key, condition, lock.refusal, old.st_dev)
         self._check_last(lock, key, condition)
         if old is None:
             if self._link(directory, temporary, name):
@@ -950,6 +967,23 @@ class LocalStore(Store):
         os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
         forget_edit(directory, name, durable=self._durable)
         return os.fstat(file)
+
+    def _put_up_with_races(self, key: str, condition: Condition, refusal: int, device: int) -> None:
+        """Warn once where no lock excludes other processes; refuse what would undo their changes unasked."""
+        reason = without_locks(self._base.path, refusal)
+        if condition.strict:
+            raise UnsupportedError(
+                f"{reason}, so that changing a part of key {key!r} could undo what another process or machine writes "
+                f"to it at the same time; nothing was written. Either {MOUNT}; or write whole shards or chunks; or, if "
+                "no other process writes to them meanwhile: zardine.config.set({'allow_lost_updates': True})"
+            )
+        if device not in _warned and not is_on("allow_lost_updates"):
+            _warned.add(device)
+            warnings.warn(
+                f"{reason}: updates may be lost where several processes or machines write to the same chunk, shard or "
+                f"metadata document; the threads of this process exclude each other. Let one process write, or {MOUNT}",
+                stacklevel=3,
+            )
 
     def _check_last(self, lock: FileLock, key: str, condition: Condition | None) -> None:
         """Look whether a condition holds: the last call before the one that gives or takes the name."""

@@ -14,12 +14,13 @@ from typing import Literal, NoReturn, TypeAlias
 from weakref import WeakSet
 
 from zardine.buffers import BytesLike
-from zardine.errors import ConditionFailedError, StoreError, TornShardWarning
+from zardine.errors import ConditionFailedError, StoreError, TornShardWarning, UnsupportedError
 from zardine.stores.attempts import RACES
 from zardine.stores.base import WHOLE, Condition, Version
+from zardine.stores.locks import MOUNT, without_locks
 from zardine.stores.zip.directory import ZipDirectory
 from zardine.stores.zip.file import ArchiveBytes, FileBytes, identity_of
-from zardine.stores.zip.lock import HeldError, new_file, no_writer, remove_leftovers
+from zardine.stores.zip.lock import HeldError, NoLocksError, new_file, no_writer, remove_leftovers
 from zardine.stores.zip.writer import ZipWriter
 
 
@@ -374,6 +375,12 @@ class ZipArchive:
             return ZipWriter(self.path)
         except HeldError:
             raise StoreError(f"another process writes to {self}, and one at a time can") from None
+        except NoLocksError as error:
+            raise UnsupportedError(
+                f"{without_locks(self.path, error.args[0])}, so that another process or machine could damage {self} by "
+                f"writing to it at the same time; nothing was written. Either {MOUNT}; or write a new archive; or, if "
+                "no other process writes to this one meanwhile: zardine.config.set({'allow_lost_updates': True})"
+            ) from None
         except OSError as error:
             self._fail("write to", error)
 

@@ -1,7 +1,8 @@
 """Locks on the files of zip archives (``flock``): one process writes, and readers can tell whether one does.
 
 A file is locked under whatever name it has; whoever gets the lock of a name looks whether the name still means the file
-that is locked. The kernel drops the lock of a process that dies. On file systems without ``flock`` nothing is excluded.
+that is locked. The kernel drops the lock of a process that dies. On file systems without ``flock`` one process can make
+a new archive, and one that is there is changed only if the user says that no other process does.
 
 An archive that is new, or rewritten, is an unfinished file beside its place first; a process that is killed leaves it.
 """
@@ -18,6 +19,7 @@ from collections.abc import Generator, Iterator
 from typing import Final
 
 from zardine.contexts import sure_context
+from zardine.settings import is_on
 from zardine.stores.attempts import RACES
 from zardine.stores.local.file_times import ask_clock, is_older
 
@@ -38,10 +40,15 @@ class HeldError(Exception):
     """Somebody else writes to the archive."""
 
 
+class NoLocksError(Exception):
+    """Files cannot be locked here, so that others may write to the archive; its argument is the number of the error."""
+
+
 def open_locked(path: str) -> int:
     """A descriptor of the file at ``path``, made if it is missing, that this process alone may write to.
 
-    Raises :class:`HeldError` if somebody else does, ``OSError`` if the file cannot be opened or made.
+    Raises :class:`HeldError` if somebody else does, :class:`NoLocksError` if that cannot be known, ``OSError`` if the
+    file cannot be opened or made.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     for _ in range(RACES):
@@ -53,7 +60,9 @@ def open_locked(path: str) -> int:
                 return made
             continue
         try:
-            _lock(file)
+            refusal = _lock(file)
+            if refusal and not is_on("allow_lost_updates"):
+                raise NoLocksError(refusal)
             if _is_at(file, path):
                 return file
         except BaseException:
@@ -156,24 +165,33 @@ def _made_unlocked(path: str) -> int | None:
     return file
 
 
-def _lock(file: int) -> None:
-    """Have the open file alone. Readers who look whether somebody writes are waited for, writers are not."""
+def _lock(file: int) -> int:
+    """Have the open file alone. Readers who look whether somebody writes are waited for, writers are not.
+
+    Return 0, or the error number where files cannot be locked.
+    """
     if fcntl is None:
-        return
+        return 0
     end = time.monotonic() + _PATIENCE
-    while not _try(file, fcntl.LOCK_EX):
+    while (refusal := _refusal(file, fcntl.LOCK_EX)) in _HELD:
         if not _try(file, fcntl.LOCK_SH) or time.monotonic() > end:
             raise HeldError
         fcntl.flock(file, fcntl.LOCK_UN)
         time.sleep(0.001)
+    return refusal
 
 
 def _try(file: int, kind: int) -> bool:
+    return _refusal(file, kind) not in _HELD  # others: there are no locks here
+
+
+def _refusal(file: int, kind: int) -> int:
+    """Lock the file; return 0, or the number of the error."""
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno not in _HELD  # others: there are no locks here
-    return True
+        return error.errno or errno.ENOLCK
+    return 0
 
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}\.part")
@@ -222,4 +240,13 @@ def _is_left(path: str) -> bool:
         os.close(file)
 
 
-__all__ = ["HeldError", "leftovers", "new_file", "no_writer", "open_locked", "release", "remove_leftovers"]
+__all__ = [
+    "HeldError",
+    "NoLocksError",
+    "leftovers",
+    "new_file",
+    "no_writer",
+    "open_locked",
+    "release",
+    "remove_leftovers",
+]

@@ -10,7 +10,7 @@ from zardine.errors import MetadataError, NodeNotFoundError, StoreError
 from zardine.hierarchy.find import document_key, load_array
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
-from zardine.stores.base import Store
+from zardine.stores.base import Store, is_soon_unlocked
 from zardine.tools.checking.scan import Scan, chunk_places
 from zardine.tools.report import Fault
 
@@ -29,12 +29,8 @@ def drop_passing(store: Store, scanned: Scan) -> None:
 
 def _still_outside(store: Store, path: str, faults: list[Fault], nodes: Sequence[NodeMetadata]) -> list[Fault]:
     arrays = [node for node in nodes if isinstance(node, ArrayMetadata)]
-    if arrays and store.lock_is_exclusive and not store.read_only:
-        try:
-            with store.lock(document_key(path, arrays[0])):  # an append that is under way is waited for
-                return _look(store, path, faults, arrays)
-        except StoreError:
-            pass  # not for us to lock
+    if arrays and store.lock_is_exclusive and is_soon_unlocked(store, document_key(path, arrays[0])):
+        return _look(store, path, faults, arrays)  # an append that was under way is over
     for pause in _PAUSES:
         time.sleep(pause)
         faults = _look(store, path, faults, arrays)

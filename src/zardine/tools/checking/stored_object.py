@@ -140,7 +140,13 @@ def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: 
             if not checked.faults:
                 return checked
             check_fresh(stored.handle, surely=True)
-            if before is None or _settled_version(stored) == before:
+            now, holder = _settled_version(stored)
+            if holder:
+                checked = Checked()
+                message = f"{holder} has it locked, and may be stopped while it writes it: look again when that is over"
+                checked.notes.append(stored.fault(Flaw("busy", message, severity="warning")))
+                return checked
+            if before is None or now == before:
                 return checked
         except _ChangedError:
             _settled_version(stored)
@@ -158,17 +164,17 @@ def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: 
     return checked
 
 
-def _settled_version(stored: StoredObject) -> Version | None:
-    """Return the version once nobody edits the object in place."""
+def _settled_version(stored: StoredObject) -> tuple[Version | None, str]:
+    """Return the version once no writer edits the object in place; and which process does if it does not end."""
     store = stored.handle.store
     if not store.gives_files:
-        return store.version(stored.key)
+        return store.version(stored.key), ""
     file = store.open_file(stored.key)
     if file is None:
-        return None
+        return None, ""
     with file:
         file.wait()
-        return file.version
+        return file.version, file.lock_holder() if file.is_stalled else ""
 
 
 def _look(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) -> Checked:

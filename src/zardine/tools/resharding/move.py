@@ -202,6 +202,7 @@ def _chunks_of_shard(source: ArrayHandle, part: GridPart, key: str) -> _Chunks:
         chunks = np.empty(part.count, object)
         for i, chunk in enumerate(found.chunks(np.arange(part.count))):  # numpy would look into equally long ones
             chunks[i] = chunk
+        found.check_untorn(key)
         return chunks
     finally:
         found.close()

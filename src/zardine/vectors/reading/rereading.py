@@ -23,6 +23,7 @@ from zardine.errors import (
 from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place
 from zardine.stores.attempts import CHANGES, attempts
+from zardine.stores.base import is_soon_unlocked
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.reading.ahead import NOTHING, AheadStore, Expected, reading_ahead, still_holds
@@ -122,8 +123,9 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T], expe
     level = _opened(path, number)
     with suppress(ReadOnlyError, OSError):
         store, inner = find_place(path)
-        if store.lock_is_exclusive and NEXT not in level.document.attributes:
-            with store.lock(document_key(child(inner, "0"))):  # writers that are faster than we read wait
+        key = document_key(child(inner, "0"))
+        if store.lock_is_exclusive and NEXT not in level.document.attributes and is_soon_unlocked(store, key):
+            with store.lock(key):  # writers that are faster than we read wait
                 return read(open_level(path, number))
     if NEXT in level.document.attributes:
         reason = "another store was to take the place of this one, which did not end: repair does that"

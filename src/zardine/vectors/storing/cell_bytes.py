@@ -390,7 +390,10 @@ def _read_shard(handle: ArrayHandle, where: Ints, cells: Ints) -> list[BytesLike
     rows = np.ravel_multi_index(tuple((cells - low).T), tuple((high - low).tolist()))
     try:
         with closing(find_chunks(handle, part, key, files=files, unlocked=files)) as found:
-            return found.chunks(rows)
+            encoded = found.chunks(rows)
+            if not handle.layout.is_checked:
+                found.check_untorn(key)
+            return encoded
     except DataError as error:
         raise error.at(array=handle.path, key=key) from None
 
