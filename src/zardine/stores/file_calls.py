@@ -107,20 +107,20 @@ def read_part(file: int, offset: int, length: int) -> BytesLike:
     return bytes(whole)
 
 
-def is_named(name: str, file: int, directory: int | None = None) -> bool:
-    """Return whether ``name``, in an open directory, means the open ``file``."""
+def _is_named(name: str, status: os.stat_result, directory: int | None = None) -> bool:
+    """Return whether ``name``, in an open directory, means the file of this ``status``."""
     try:
-        return os.path.samestat(os.stat(name, dir_fd=directory, follow_symlinks=False), os.fstat(file))
+        return os.path.samestat(os.stat(name, dir_fd=directory, follow_symlinks=False), status)
     except OSError:
         return False
 
 
-def rename_file(old: str, new: str, file: int, directory: int) -> None:
+def rename_file(old: str, new: str, file: int, directory: int | None = None) -> None:
     """Give the open ``file`` the name ``new`` instead of ``old`` in an open directory, over what has that name."""
     try:
         os.replace(old, new, src_dir_fd=directory, dst_dir_fd=directory)
     except OSError:
-        if not is_named(new, file, directory):
+        if not _is_named(new, os.fstat(file), directory):
             raise
 
 
@@ -129,7 +129,17 @@ def link_file(old: str, new: str, file: int, directory: int | None = None) -> No
     try:
         os.link(old, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
     except OSError:
-        if not is_named(new, file, directory):
+        if not _is_named(new, os.fstat(file), directory):
+            raise
+
+
+def replace_file(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
+    """Move what lies at the path ``old`` to the path ``new``, over what lies there."""
+    status = os.lstat(old)
+    try:
+        os.replace(old, new)
+    except OSError:
+        if not _is_named(os.fspath(new), status):
             raise
 
 
@@ -138,11 +148,11 @@ __all__ = [
     "close_file",
     "copy_descriptor",
     "flush_file",
-    "is_named",
     "link_file",
     "open_descriptor",
     "read_part",
     "rename_file",
+    "replace_file",
     "scan_directory",
     "spare_files",
 ]
