@@ -201,16 +201,23 @@ class Plan:
         place = made = Path(os.path.realpath(path))
         if overwrite and place.is_file():  # the old plan stays until the file system has accepted the new one
             made = place.with_name(f"{place.name}.{os.urandom(8).hex()}.part")
-        file = made.open("w" if overwrite else "x", encoding="utf-8")
         try:
-            with file:
-                file.write(json.dumps(document, indent=2) + "\n")
-            if made != place:
-                replace_file(made, place)
-        except BaseException:
-            if made.is_file():
-                made.unlink()
+            file = made.open("w" if overwrite else "x", encoding="utf-8")
+            try:
+                with file:
+                    file.write(json.dumps(document, indent=2) + "\n")
+                if made != place:
+                    replace_file(made, place)
+            except BaseException:
+                if made.is_file():
+                    made.unlink()
+                raise
+        except FileExistsError:
             raise
+        except OSError as error:
+            failure = StoreError(f"cannot write the plan to {os.fspath(path)!r}: {error.strerror}")
+            failure.errno, failure.filename = error.errno, os.fspath(path)
+            raise failure from error
 
     @classmethod
     def load(

@@ -89,7 +89,7 @@ def writing(target: Path) -> Iterator[Path]:
     folder = Path(mkdtemp(prefix=".zardine-", dir=place.parent))
     made = folder / "new" / target.name
     try:
-        made.parent.mkdir()
+        made.parent.mkdir(exist_ok=True)
         with needing(target):
             try:
                 yield made
@@ -113,7 +113,7 @@ def _move(made: Path, place: Path, aside: Path) -> None:
     """Put what was made in its place, ``made`` itself last, and old files ``aside``. After an error these are back."""
     new = {each: place.with_name(place.stem + each.suffix) for each in made.parent.iterdir() if each != made}
     old = [each for each in files_of_target(place)[1:] if each.exists()]
-    aside.mkdir()
+    aside.mkdir(exist_ok=True)
     moved: list[Path] = []
     try:
         for each in old:
