@@ -1,4 +1,4 @@
-"""File systems that answer late (at close), wrongly (the answer was lost) or in part lose no value and store none twice."""
+"""File systems that answer late (at close), wrongly or in part lose no value, and store none twice."""
 
 from __future__ import annotations
 

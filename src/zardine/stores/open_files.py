@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
@@ -116,9 +117,10 @@ class OpenFile(SureExit):
         if file >= 0:  # not closed already
             close_file(file)
 
-    def __del__(self, close: Callable[[int], None] = close_file) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
         if getattr(self, "fd", -1) >= 0:  # Ctrl-C came before anything could close it
-            close(self.fd)
+            with contextlib.suppress(OSError):
+                close(self.fd)
 
     def _share(self, *, wait: bool) -> bool:
         """Have a lock that keeps writers out; to ``wait`` for it is to keep it. Whether it could be had."""
@@ -298,7 +300,7 @@ class EditableFile(OpenFile):
         if not self._is_lent:
             super().close()
 
-    def __del__(self, close: Callable[[int], None] = close_file) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
         if not getattr(self, "_is_lent", True):
             super().__del__(close)
 
