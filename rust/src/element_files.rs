@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::crew::Crew;
 use crate::elements::Packing;
+use crate::file_flush::flush;
 use crate::many_files::{OPENING, create};
 use crate::new_file::NewFile;
 use crate::scratch::Scratch;
@@ -191,8 +192,10 @@ fn write(
         open()?.write_all_at(space, offset - head as u64)
     };
     let written = fill_and_write();
-    if making.left.fetch_sub(run.len(), Ordering::AcqRel) == run.len() {
-        making.file.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if making.left.fetch_sub(run.len(), Ordering::AcqRel) == run.len()
+        && let Some(file) = making.file.lock().unwrap_or_else(PoisonError::into_inner).take()
+    {
+        return written.and_then(|()| flush(&file));
     }
     written
 }

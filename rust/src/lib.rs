@@ -31,6 +31,7 @@ pub mod elements;
 pub mod encode;
 pub mod extended_shards;
 pub mod extents;
+pub mod file_flush;
 pub mod fill_value;
 pub mod fragment_ranges;
 pub mod growing_cells;

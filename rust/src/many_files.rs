@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
+use crate::file_flush::flush;
 use crate::strided_memory::SharedBytes;
 use crate::workers::Batches;
 
@@ -45,7 +46,9 @@ impl Place {
 
     /// Make the file. One that cannot be filled stays there in part.
     fn make(&self, content: SharedBytes) -> io::Result<()> {
-        content.write_to(&create(self.directory, &self.name)?)
+        let file = create(self.directory, &self.name)?;
+        content.write_to(&file)?;
+        flush(&file)
     }
 
     /// All bytes of the file; `None` for one of more than `most`, and for what is no regular file.

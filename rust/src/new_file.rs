@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::SystemTime;
 
+use crate::file_flush::flush;
 use crate::held_locks::HeldLock;
 use crate::known_file::Identity;
 use crate::strided_memory::SharedBytes;
@@ -206,7 +207,7 @@ impl NewFile {
     fn prepare_by(&self, write: impl FnOnce(&File) -> io::Result<()>) -> Option<Prepared<'_>> {
         let file = self.open(&self.temporary, NEW).ok()?;
         let prepared = Prepared { new: self, file: Some(file) };
-        prepared.file.as_ref().and_then(|file| write(file).and_then(|()| stamp(file)).ok())?;
+        prepared.file.as_ref().and_then(|file| write(file).and_then(|()| finish(file)).ok())?;
         Some(prepared)
     }
 
@@ -216,21 +217,21 @@ impl NewFile {
     pub fn extend(&self, old: &OldFile, record: &[u8], content: &[u8], last: (u64, &[u8])) -> Option<Metadata> {
         let file = old.file.as_ref()?;
         let beside = self.open(&self.record, NEW).ok()?;
-        if beside.write_all_at(record, 0).is_err() {
+        if beside.write_all_at(record, 0).and_then(|()| flush(&beside)).is_err() {
             self.remove(&self.record);
             return None;
         }
         drop(beside);
-        if file.write_all_at(content, old.size()).is_err() {
+        if file.write_all_at(content, old.size()).and_then(|()| flush(file)).is_err() {
             if file.set_len(old.size()).is_ok() {
                 self.remove(&self.record);
             }
             let _ = stamp(file);
             return None;
         }
-        file.write_all_at(last.1, last.0).ok()?; // else the record stays, which says what is to be done
+        // else the record stays, which says what is to be done
+        file.write_all_at(last.1, last.0).and_then(|()| finish(file)).ok()?;
         self.remove(&self.record);
-        stamp(file).ok()?;
         let now = self.look().ok()?;
         let status = file.metadata().ok()?;
         (identity(&now) == (status.dev(), status.ino())).then_some(status)
@@ -243,7 +244,7 @@ impl NewFile {
         if !self.means(old)? {
             return Ok(false);
         }
-        self.rename()?;
+        self.rename(file)?;
         Ok(true)
     }
 
@@ -269,7 +270,7 @@ impl NewFile {
     fn put_file(&self, write: impl FnOnce(&File) -> io::Result<bool>, is_edited: bool) -> Option<File> {
         let file = self.open(&self.temporary, NEW).ok()?;
         let placed = match write(&file) {
-            Ok(true) => stamp(&file).and_then(|()| self.place(&file, is_edited)).unwrap_or(false),
+            Ok(true) => finish(&file).and_then(|()| self.place(&file, is_edited)).unwrap_or(false),
             _ => false,
         };
         if !placed {
@@ -280,7 +281,7 @@ impl NewFile {
 
     fn place(&self, file: &File, is_edited: bool) -> io::Result<bool> {
         if !REPLACES.get() && self.replaces.allows_nothing() {
-            match self.name_at_once()? {
+            match self.name_at_once(file)? {
                 Some(true) => return Ok(true),
                 Some(false) if self.replaces == Replaces::Nothing => return Ok(false),
                 _ => {}
@@ -292,7 +293,7 @@ impl NewFile {
             Ok(_) if self.replaces == Replaces::Nothing => return Ok(false),
             Ok(old) => old,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return if self.replaces.allows_nothing() { self.name_it() } else { Ok(false) };
+                return if self.replaces.allows_nothing() { self.name_it(file) } else { Ok(false) };
             }
             Err(error) => return Err(error),
         };
@@ -320,7 +321,7 @@ impl NewFile {
         if has_record {
             let _ = file.try_lock(); // so that nobody edits it, and leaves a record, before the old record is gone
         }
-        self.rename()?;
+        self.rename(file)?;
         if has_record {
             self.remove(&self.record);
             let _ = file.unlock();
@@ -329,11 +330,24 @@ impl NewFile {
     }
 
     /// Give the file its name, which another one has so far.
-    fn rename(&self) -> io::Result<()> {
+    fn rename(&self, file: &File) -> io::Result<()> {
         // SAFETY: the names are strings that end in NUL; whatever number the descriptor is, the call only fails.
         let code =
             unsafe { libc::renameat(self.directory, self.temporary.as_ptr(), self.directory, self.name.as_ptr()) };
-        checked(code)
+        self.named(code, file).map(drop)
+    }
+
+    /// Whether a call has given the file its name; false if something else has the name.
+    ///
+    /// The name decides, not the answer: where the answer of a server is lost, the client of a network file system asks
+    /// again, and reports that the second call has failed.
+    fn named(&self, code: i32, file: &File) -> io::Result<bool> {
+        let Err(error) = checked(code) else { return Ok(true) };
+        let has_name = |now| file.metadata().is_ok_and(|status| identity(&now) == (status.dev(), status.ino()));
+        if self.look().is_ok_and(has_name) {
+            return Ok(true);
+        }
+        if error.raw_os_error() == Some(libc::EEXIST) { Ok(false) } else { Err(error) }
     }
 
     fn has_record(&self) -> bool {
@@ -343,41 +357,38 @@ impl NewFile {
 
     /// As `name_it`, by one call of the system; nothing where that is not to be had.
     #[cfg(target_os = "linux")]
-    fn name_at_once(&self) -> io::Result<Option<bool>> {
+    fn name_at_once(&self, file: &File) -> io::Result<Option<bool>> {
         let (own, name) = (self.temporary.as_ptr(), self.name.as_ptr());
         // SAFETY: as in `rename`.
         let code = unsafe {
             libc::syscall(libc::SYS_renameat2, self.directory, own, self.directory, name, libc::RENAME_NOREPLACE)
         };
-        if code == 0 {
-            return Ok(Some(true));
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EEXIST) => Ok(Some(false)),
-            Some(libc::EINVAL | libc::ENOSYS | libc::EPERM) => Ok(None),
-            _ => Err(error),
+        match self.named(code as i32, file) {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EPERM)) => Ok(None),
+            named => named.map(Some),
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn name_at_once(&self) -> io::Result<Option<bool>> {
+    fn name_at_once(&self, _: &File) -> io::Result<Option<bool>> {
         Ok(None)
     }
 
     /// Give the file a name that nothing has; false if something has it.
-    fn name_it(&self) -> io::Result<bool> {
-        self.name_at_once()?.map_or_else(|| self.link(), Ok)
+    fn name_it(&self, file: &File) -> io::Result<bool> {
+        self.name_at_once(file)?.map_or_else(|| self.link(file), Ok)
     }
 
     /// As `name_it`, by two calls of the system.
-    fn link(&self) -> io::Result<bool> {
+    fn link(&self, file: &File) -> io::Result<bool> {
         // SAFETY: as in `rename`.
         let code =
             unsafe { libc::linkat(self.directory, self.temporary.as_ptr(), self.directory, self.name.as_ptr(), 0) };
-        checked(code)?;
-        self.remove(&self.temporary);
-        Ok(true)
+        let is_named = self.named(code, file)?;
+        if is_named {
+            self.remove(&self.temporary);
+        }
+        Ok(is_named)
     }
 
     fn open(&self, name: &CString, flags: i32) -> io::Result<File> {
@@ -415,7 +426,7 @@ impl Prepared<'_> {
     pub fn place(mut self, old: Option<&OldFile>) -> Option<File> {
         let file = self.file.as_ref()?;
         let placed = match old {
-            None => self.new.name_it(),
+            None => self.new.name_it(file),
             Some(old) => self.new.take_place_of(file, old),
         };
         if placed.unwrap_or(false) { self.file.take() } else { None }
@@ -462,6 +473,12 @@ fn is_in_memory(_: &File) -> bool {
 
 fn checked(code: i32) -> io::Result<()> {
     if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Have the file system accept all bytes of a file, then `stamp` it: bytes that are accepted later change its times.
+fn finish(file: &File) -> io::Result<()> {
+    flush(file)?;
+    stamp(file)
 }
 
 /// Give a file that was written the present time to the nanosecond: what the system sets moves in steps of milliseconds,

@@ -30,6 +30,12 @@ from typing import Any, Self, final
 
 from typing_extensions import Buffer
 
+class Descriptor:
+    """An open file that is closed when nothing refers to it."""
+
+    def detach(self) -> int:
+        """Return its number, for the caller to close."""
+
 class SureExit:
     """The base of a class whose ``__exit__`` does what its method ``_exit`` says: see :mod:`zardine.contexts`.
 
@@ -84,7 +90,7 @@ class GrowingCells:
         contents: tuple[bytes, bytes, bytes],
         version: str,
         number: int,
-    ) -> tuple[str, bool, list[int]] | None:
+    ) -> tuple[str, bool, list[Descriptor]] | None:
         """Put rows behind those of the same cells of all arrays, in the order of their shards.
 
         ``keys``: of the document, of the log, of the shards of one array after the other. ``shards``: where the cells
@@ -112,7 +118,7 @@ class HeldCells:
         lock: tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int],
         most_unused: float,
         closes: bool,
-    ) -> tuple[tuple[int, int, int, int] | None, bool, list[int]]:
+    ) -> tuple[tuple[int, int, int, int] | None, bool, list[Descriptor]]:
         """Let the cells be ``elements``: those that become empty are not stored any more.
 
         Step by step: the log is made, of the first of ``contents``; the document, which has to be of this ``version``
@@ -329,7 +335,9 @@ class Pipeline:
         files: NewFiles,
         most: int,
         shard: tuple[int, bool, bool, Sequence[Buffer], Buffer | None] | None = None,
-    ) -> tuple[list[tuple[int | None, tuple[int, int, int, int] | None, bytes, bytes] | None], list[tuple[int, str]]]:
+    ) -> tuple[
+        list[tuple[Descriptor | None, tuple[int, int, int, int] | None, bytes, bytes] | None], list[tuple[int, str]]
+    ]:
         """As :meth:`encode_to_files`, where files keep what is stored and not named by the parts; and the failures.
 
         That is the other elements of chunks, and the other chunks of shards. Nothing is known to be stored of more than
@@ -354,8 +362,8 @@ class Pipeline:
         document: tuple[bytes, int] | None = None,
         lock: tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int] | None = None,
     ) -> tuple[
-        list[tuple[int | None, tuple[int, int, int, int] | None, bytes, bytes] | None],
-        tuple[int | None, tuple[int, int, int, int]] | None,
+        list[tuple[Descriptor | None, tuple[int, int, int, int] | None, bytes, bytes] | None],
+        tuple[Descriptor | None, tuple[int, int, int, int]] | None,
     ]:
         """As :meth:`change_files`, for a box of elements of chunks of one shape; what it gives without the failures.
 
@@ -453,7 +461,7 @@ def extend_shards(
     files: NewFiles,
     most: int,
     most_unused: float,
-) -> list[tuple[int | None, tuple[int, int, int, int] | None, bytes, bytes] | None]:
+) -> list[tuple[Descriptor | None, tuple[int, int, int, int] | None, bytes, bytes] | None]:
     """Put chunks that hold one byte string each into shards within their files: behind what is there, and a new index.
 
     ``elements`` are the byte strings, ``sums`` as for :func:`read_elements`. ``shards``: int64 bounds of the elements

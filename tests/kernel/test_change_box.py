@@ -39,7 +39,7 @@ def _change(
 def _closed(changed: list[Any]) -> list[Any]:
     for each in changed:
         if each is not None and each[0] is not None:
-            os.close(each[0])
+            os.close(each[0].detach())
     return changed
 
 
@@ -138,8 +138,9 @@ def test_a_document_follows_what_is_changed(tmp_path: Path, threads: int) -> Non
         if replaced is None:
             return _closed(changed), None
         if lock is None:
-            assert os.pread(replaced[0], 10, 0) == b"before"
-            os.close(replaced[0])
+            old = replaced[0].detach()
+            assert os.pread(old, 10, 0) == b"before"
+            os.close(old)
         return _closed(changed), replaced[1]
 
     def is_locked(path: Path, how: int = fcntl.LOCK_EX) -> bool:

@@ -213,7 +213,7 @@ def change(path: Path, *keys: str, first: int = 1, most: int = 100, shard: Any =
 def _close(changed: list[Any]) -> None:
     for each in changed:
         if each is not None and each[0] is not None:
-            os.close(each[0])
+            os.close(each[0].detach())
 
 
 def test_files_that_are_changed_keep_the_rest(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
 use super::arguments::{Sources, invalid, shard_table};
 use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::NewByteArray;
-use super::files::PyNewFiles;
+use super::files::{PyDescriptor, PyNewFiles};
 use super::pipeline_class::{ChangedFile, Lock, Status, columns, guarded, job_table, keep_locked, told_of};
 use crate::byte_strings::ByteString;
 use crate::cell_changes::{Agreement, Before, HeldCells};
@@ -386,7 +386,7 @@ pub fn extend_shards<'py>(
     let done = guarded(py, || call.run(opened.files()))?.map_err(invalid)?;
     let each = |shard: Extended| {
         let (offsets, lengths) = columns(py, &shard.entries)?;
-        Ok((shard.old, Some(told_of(&shard.status)), offsets, lengths))
+        Ok((shard.old.map(PyDescriptor::of), Some(told_of(&shard.status)), offsets, lengths))
     };
     done.into_iter().map(|shard| shard.map(each).transpose()).collect()
 }
@@ -417,7 +417,7 @@ impl PyHeldCells {
         lock: Lock<'_>,
         most_unused: f64,
         closes: bool,
-    ) -> PyResult<(Option<Status>, bool, Vec<RawFd>)> {
+    ) -> PyResult<(Option<Status>, bool, Vec<PyDescriptor>)> {
         let strings = bytes_in(elements)?;
         let strings = strings.iter().map(|each| each.as_bytes()).collect();
         let (log, agreed, settled) = (contents.0.as_bytes(), contents.1.as_bytes(), contents.2.as_bytes());
@@ -426,7 +426,7 @@ impl PyHeldCells {
         let done =
             guarded(py, || held.change(files.files(), strings, agreement, most_unused, closes))?.map_err(invalid)?;
         let document = done.document.map(|file| keep_locked(file, &lock)).transpose()?;
-        Ok((document, done.is_settled, done.closed))
+        Ok((document, done.is_settled, done.closed.into_iter().map(PyDescriptor::of).collect()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsString};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -24,6 +24,26 @@ use crate::stored_files;
 /// Bytes of a file, unless these were too many; its inode, size, and times of change (of the content, and at all);
 /// whether nothing was there of what was looked for then.
 type Whole<'py> = (Option<Bound<'py, PyBytes>>, u64, u64, i64, i64, bool);
+
+/// An open file that is closed when Python forgets it, as it forgets the result of a call when Ctrl-C was pressed meanwhile.
+#[pyclass(frozen, module = "zardine._kernel", name = "Descriptor")]
+pub struct PyDescriptor(Mutex<Option<OwnedFd>>);
+
+impl PyDescriptor {
+    /// Take an open file whose owner has let go of it.
+    pub fn of(file: RawFd) -> Self {
+        // SAFETY: the caller has got the descriptor from its owner, and gives it away here.
+        PyDescriptor(Mutex::new(Some(unsafe { OwnedFd::from_raw_fd(file) })))
+    }
+}
+
+#[pymethods]
+impl PyDescriptor {
+    /// Return its number, for the caller to close.
+    fn detach(&self) -> PyResult<RawFd> {
+        lock(&self.0).take().map(IntoRawFd::into_raw_fd).ok_or_else(|| invalid("a file that was detached"))
+    }
+}
 
 /// Where values go that are files. Closed, it has none.
 #[pyclass(frozen, module = "zardine._kernel", name = "NewFiles")]

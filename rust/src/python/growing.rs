@@ -1,7 +1,6 @@
 //! Rows that go behind those of cells: see `growing_cells`.
 
 use std::ffi::{CString, OsString};
-use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
 
 use pyo3::prelude::*;
@@ -9,14 +8,14 @@ use pyo3::types::PyBytes;
 
 use super::arguments::invalid;
 use super::buffers::Buffer;
-use super::files::PyKnownFile;
+use super::files::{PyDescriptor, PyKnownFile};
 use super::pipeline_class::guarded;
 use crate::growing_cells::{GrowingCells, NewRows};
 use crate::known_file::Identity;
 use crate::new_files::{Base, NamesBeside};
 
 /// Version of the document, and whether it is the last one; open files that no name means any more.
-type Added = (String, bool, Vec<RawFd>);
+type Added = (String, bool, Vec<PyDescriptor>);
 
 /// Cells of a level that get more rows, in arrays that have the same ones.
 #[pyclass(frozen, module = "zardine._kernel", name = "GrowingCells")]
@@ -95,10 +94,11 @@ impl PyGrowingCells {
         let names = NamesBeside { start, edit, end, number };
         let added = guarded(py, || {
             let Some(outcome) = self.cells.add(&new, &names)? else { return Ok(None) };
+            let closed = outcome.closed.into_iter().map(PyDescriptor::of).collect();
             let told = |document| Identity::from(document).version();
             let version = outcome.document.as_ref().map(|document| told(document.status()));
             // the lock of the document is let go here
-            Ok(version.map(|version| (version, outcome.is_settled, outcome.closed)))
+            Ok(version.map(|version| (version, outcome.is_settled, closed)))
         })?;
         added.map_err(|reason: String| invalid(reason))
     }

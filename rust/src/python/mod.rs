@@ -50,6 +50,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<elements::PyHeldCells>()?;
     module.add_class::<growing::PyGrowingCells>()?;
     module.add_class::<contexts::PySureExit>()?;
+    module.add_class::<files::PyDescriptor>()?;
     module.add_class::<files::PyKnownFile>()?;
     module.add_class::<files::PyNewFiles>()?;
     module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;

@@ -2,7 +2,6 @@
 
 use std::fs::Metadata;
 use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -26,7 +25,7 @@ use crate::points::{DecodePoints, Points};
 use crate::python::arguments::{self, Sources, Tables, invalid};
 use crate::python::buffers::{Buffer, integers_of};
 use crate::python::byte_arrays::NewByteArray;
-use crate::python::files::{PyKnownFile, PyNewFiles};
+use crate::python::files::{PyDescriptor, PyKnownFile, PyNewFiles};
 use crate::shard_table::{Entry, ShardTable};
 use crate::sources::Source;
 use crate::stored_files::StoredFiles;
@@ -39,9 +38,9 @@ pub struct PyPipeline(Pipeline);
 /// Inode, size and times of a file.
 pub type Status = (u64, u64, i64, i64);
 /// The file before, which is still open; what the new one is, if a shard; offsets and lengths of its chunks.
-pub type ChangedFile<'py> = (Option<RawFd>, Option<Status>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+pub type ChangedFile<'py> = (Option<PyDescriptor>, Option<Status>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 /// The file before, if it is to be closed; what the new one is.
-type Replaced = (Option<RawFd>, Status);
+type Replaced = (Option<PyDescriptor>, Status);
 /// A lock of files, as Python keeps it: descriptors of these, each with its device and inode; which thread has locked a
 /// file; and this thread.
 pub type Lock<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>, u64);
@@ -387,7 +386,7 @@ impl PyPipeline {
                     Some(lock) => held.document().map(|document| keep_locked(document, lock)).transpose().map(drop)?,
                     None => files.get().hold(held),
                 }
-                Some((old, told_of(&status)))
+                Some((old.map(PyDescriptor::of), told_of(&status)))
             }
         };
         noticed(failures)?;
@@ -519,7 +518,7 @@ fn of_shard(shard: &Option<StoredShard>) -> (ObjectTable<'_>, Source<'_>) {
 fn told<'py>(py: Python<'py>, changed: Vec<Option<Changed>>) -> PyResult<Vec<Option<ChangedFile<'py>>>> {
     let each = |Changed { status, entries, old }: Changed| {
         let (offsets, lengths) = columns(py, &entries)?;
-        Ok((old, status.as_ref().map(told_of), offsets, lengths))
+        Ok((old.map(PyDescriptor::of), status.as_ref().map(told_of), offsets, lengths))
     };
     changed.into_iter().map(|changed| changed.map(each).transpose()).collect()
 }

@@ -5,7 +5,6 @@ The values are those of one call (:class:`Change`), or those that a buffer colle
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -25,6 +24,7 @@ from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import EditableFile, Version
+from zardine.stores.file_calls import read_part
 
 # what is stored
 
@@ -45,7 +45,7 @@ class StoredRows:
         if length == MISSING:
             return None
         if isinstance(self.buffer, int):
-            return os.pread(self.buffer, length, offset)
+            return read_part(self.buffer, offset, length)
         return memoryview(self.buffer)[offset : offset + length]
 
 

@@ -125,7 +125,7 @@ def note_changed(handle: ArrayHandle, key: str, done: Any) -> bool:
         return False
     old, status, offsets, lengths = done
     if old is not None:
-        close_late(old)
+        close_late(old.detach())
     if status is not None:
         index = ShardIndex(np.frombuffer(offsets, np.int64), np.frombuffer(lengths, np.int64))
         INDEXES.put(handle.cache_space, key, KnownIndex(index, version_from(*status)))

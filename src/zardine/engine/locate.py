@@ -48,6 +48,7 @@ from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.base import ByteRange, EditableFile, OpenFile, Reading, Store, Version
+from zardine.stores.file_calls import read_part
 from zardine.stores.local.beside import checksum
 
 # indexes that were seen lately
@@ -182,7 +183,7 @@ class FoundChunks:
             return None
         buffer, offset = self.buffers[int(self.within[i])], int(self.offsets[i])
         if isinstance(buffer, OpenFile):
-            return os.pread(buffer.fd, length, offset)
+            return read_part(buffer.fd, offset, length)
         return memoryview(buffer)[offset : offset + length]
 
     def chunks(self, rows: Ints) -> list[BytesLike | None]:
@@ -196,7 +197,7 @@ class FoundChunks:
             return [self.chunk(i) for i in rows.tolist()]
         (file,) = self.buffers
         assert isinstance(file, OpenFile)
-        whole = memoryview(os.pread(file.fd, span, start))
+        whole = memoryview(read_part(file.fd, start, span))
         places = zip((self.offsets[rows] - start).tolist(), self.lengths[rows].tolist(), strict=True)
         return [None if length == MISSING else whole[at : at + length] for at, length in places]
 

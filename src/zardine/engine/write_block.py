@@ -100,7 +100,7 @@ def append_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], gr
             growth.undo()
             return False
     if replaced is not None and replaced[0] is not None:
-        close_late(replaced[0])
+        close_late(replaced[0].detach())
     _note(handle, keys, changed)
     return replaced is not None
 

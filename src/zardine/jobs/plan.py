@@ -25,6 +25,7 @@ from zardine.jobs.telling import TELLS, Advance, Told
 from zardine.jobs.work import WORKS, Forecast, Found, Work
 from zardine.json_document import parse_json
 from zardine.public_names import public
+from zardine.stores.file_calls import replace_file
 
 _FORM: Final = 2
 """The version of files of plans."""
@@ -197,8 +198,26 @@ class Plan:
         if self.work.is_recorded_here:
             raise PlanError("the plan has no place for what its jobs find: make it again with records=")
         document = {"zardine_plan": _FORM, "kind": self.work.kind, "id": self.id, "work": self.work.to_json()}
-        with Path(path).open("w" if overwrite else "x", encoding="utf-8") as file:
-            file.write(json.dumps(document, indent=2) + "\n")
+        place = made = Path(os.path.realpath(path))
+        if overwrite and place.is_file():  # the old plan stays until the file system has accepted the new one
+            made = place.with_name(f"{place.name}.{os.urandom(8).hex()}.part")
+        try:
+            file = made.open("w" if overwrite else "x", encoding="utf-8")
+            try:
+                with file:
+                    file.write(json.dumps(document, indent=2) + "\n")
+                if made != place:
+                    replace_file(made, place)
+            except BaseException:
+                if made.is_file():
+                    made.unlink()
+                raise
+        except FileExistsError:
+            raise
+        except OSError as error:
+            failure = StoreError(f"cannot write the plan to {os.fspath(path)!r}: {error.strerror}")
+            failure.errno, failure.filename = error.errno, os.fspath(path)
+            raise failure from error
 
     @classmethod
     def load(

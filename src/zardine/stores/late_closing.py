@@ -15,6 +15,8 @@ from functools import cache
 from threading import Condition, Lock, Thread
 from typing import Final
 
+from zardine.stores.file_calls import close_file, spare_files
+
 _MOST_WAITING: Final = 64
 """Files that wait to be closed; beyond that, closing is not put off."""
 
@@ -50,7 +52,7 @@ class _Closer:
                     self._is_due = True
                     self._work.notify()
                 return
-        os.close(file)
+        close_file(file)
 
     def finish(self) -> bool:
         """Wait until all are closed; whether any were since this was asked last."""
@@ -79,8 +81,7 @@ class _Closer:
     def _run(self) -> None:
         while files := self._next():
             for file in files:
-                with contextlib.suppress(OSError):
-                    os.close(file)
+                close_file(file)
             with self._lock:
                 self._closing -= len(files)
                 self._closed += len(files)
@@ -110,8 +111,10 @@ def _begin_anew() -> None:
     global _closer
     files, _closer = _closer.waiting(), _Closer()
     for file in files:
-        os.close(file)
+        close_file(file)
 
+
+spare_files.append(lambda: _closer.finish())
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)
@@ -134,12 +137,12 @@ def close_late(file: int) -> None:
     try:
         status = os.fstat(file)
     except OSError:  # what cannot be told is closed now
-        os.close(file)
+        close_file(file)
         return
     if status.st_nlink == 0 and not is_in_memory(status.st_dev):
         _closer.close(file, status.st_size)
     else:
-        os.close(file)
+        close_file(file)
 
 
 def made_room(error: OSError) -> bool:

@@ -28,6 +28,7 @@ from typing import Final, Self, TypeAlias
 
 from zardine.contexts import SureExit
 from zardine.errors import StoreError
+from zardine.stores.file_calls import TOO_MANY, close_file, copy_descriptor, open_descriptor
 from zardine.stores.late_closing import close_late
 from zardine.stores.local.beside import temporary_name
 from zardine.stores.open_files import owners
@@ -41,6 +42,10 @@ _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O
 _OPEN: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 _EDIT: Final = _OPEN | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
 _UNSUPPORTED: Final = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.EBADF}
+
+
+_UNKNOWN: Final = (-1, -1)
+"""Of a descriptor whose file was not looked at yet; a process that is forked meanwhile closes its copy."""
 
 
 # between threads
@@ -121,7 +126,7 @@ def _drop_locks() -> None:
     _guard = threading.Lock()
     for entry in _entries.values():
         for file in entry.files:
-            os.close(file)
+            close_file(file)
         entry.files = {}
     _entries.clear()
 
@@ -200,7 +205,9 @@ class FileLock(KeyedLock):
         With ``stays``, this one does, which outlives that.
         """
         if stays or self._entry.depth > 1:
-            self._lock(os.dup(file), os.fstat(file))
+            status, copy = os.fstat(file), copy_descriptor(file)
+            self._entry.files[copy] = _UNKNOWN
+            self._lock(copy, status)
 
     def held(self) -> HeldLock:
         """What the kernel adds an open file to, locked, that it gives the name to."""
@@ -223,29 +230,31 @@ class FileLock(KeyedLock):
                 file, to_edit = -1, self._editing
                 if to_edit:
                     try:
-                        file = os.open(self._file_name, _EDIT, dir_fd=self._directory)
+                        file = open_descriptor(self._file_name, _EDIT, dir_fd=self._directory)
                     except OSError:
                         to_edit = False
                 if not to_edit:
-                    file = os.open(self._file_name, _OPEN | os.O_RDONLY, dir_fd=self._directory)
+                    file = open_descriptor(self._file_name, _OPEN | os.O_RDONLY, dir_fd=self._directory)
             except FileNotFoundError:
                 if self.look() is None:
                     return
                 continue  # just made
-            except OSError:  # not for us to open, so not to lock either
-                self.status = self.look()
+            except OSError as error:
+                if error.errno in TOO_MANY:
+                    raise self._failure(error) from error
+                self.status = self.look()  # not for us to open, so not to lock either
                 return
+            self._entry.files[file] = _UNKNOWN
             try:
                 held = os.fstat(file)
             except OSError as error:
-                os.close(file)
                 raise self._failure(error) from error
             if owners.get((held.st_dev, held.st_ino)) == threading.get_ident():
-                os.close(file)  # we hold it by another name of it (a hard link); waiting for us would never end
+                self._unlock()  # we hold it by another name of it (a hard link); waiting for us would never end
                 self.status = self.look()
                 return
             if not stat.S_ISREG(held.st_mode):
-                os.close(file)
+                self._unlock()
                 self.status = self.look()
                 return
             locked = self._lock(file, held)
@@ -261,7 +270,7 @@ class FileLock(KeyedLock):
     def _lock(self, file: int, status: os.stat_result) -> bool:
         """Wait for the lock of an open file, to be kept until the end; close it where it cannot be had at all."""
         name = status.st_dev, status.st_ino
-        self._entry.files[file] = name  # first, so that a process forked while we wait knows of it
+        self._entry.files[file] = name
         try:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -270,11 +279,14 @@ class FileLock(KeyedLock):
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
                 raise self._failure(error) from error
-            _refusals[status.st_dev] = error.errno or errno.ENOLCK
+            refused = error.errno or errno.ENOLCK
+        else:
+            refused = 0
+        self._unlock()
+        if refused:
+            _refusals[status.st_dev] = refused
             owners[name] = threading.get_ident()  # readers of this process wait for it all the same
             self._entry.owned.append(name)
-        del self._entry.files[file]
-        os.close(file)
         return False
 
     def _failure(self, error: OSError) -> StoreError:
@@ -287,9 +299,10 @@ class FileLock(KeyedLock):
     def _lock_for_writing(self, status: os.stat_result) -> bool:
         """The same with the file opened for writing: network file systems lock no other."""
         try:
-            file = os.open(self._file_name, _OPEN | os.O_RDWR, dir_fd=self._directory)
+            file = open_descriptor(self._file_name, _OPEN | os.O_RDWR, dir_fd=self._directory)
         except OSError:
             return False
+        self._entry.files[file] = _UNKNOWN
         return self._lock(file, status)
 
     def _unlock(self) -> None:
@@ -358,7 +371,7 @@ def is_locked(path: str) -> bool:
     if fcntl is None:
         return True
     try:
-        file = os.open(path, _OPEN | os.O_RDONLY)
+        file = open_descriptor(path, _OPEN | os.O_RDONLY)
     except OSError:
         return True
     try:
@@ -372,11 +385,14 @@ def is_locked(path: str) -> bool:
     except OSError:
         return True
     finally:
-        os.close(file)
+        close_file(file)
 
 
 # of directories
 
+
+_NOBODY: Final = 0, (-1, -1)
+"""Of a descriptor that is not locked yet; a process that is forked meanwhile closes its copy."""
 
 _held: dict[int, tuple[int, tuple[int, int]]] = {}
 """Descriptors of locked directories of this process, each with the thread that holds it, and the directory."""
@@ -402,6 +418,12 @@ class _LockedDirectory(SureExit):
     def __init__(self, path: str) -> None:
         self._path = path
         self._file = -1
+
+    def _unopened(self, error: OSError) -> bool:
+        """Return False for a directory that this process may not open; raise if it has too many open files."""
+        if error.errno in TOO_MANY:
+            raise _failure(error, self._path) from error
+        return False
 
     def _refuse(self, error: OSError) -> None:
         """Leave, where it cannot be locked; raises an error of the library where that has another reason."""
@@ -430,12 +452,12 @@ class DirectoryWriter(_LockedDirectory):
             return False
         while True:
             try:
-                file = os.open(self._path, _DIRECTORY)
-            except OSError:
-                return False
+                file = open_descriptor(self._path, _DIRECTORY)
+            except OSError as error:
+                return self._unopened(error)
             self._file = file
             try:
-                _held[file] = threading.get_ident(), (-1, -1)
+                _held[file] = _NOBODY
                 if _closed and _holds(_closed, os.fstat(file)):  # this thread would wait for itself
                     self._leave()
                     return True
@@ -468,14 +490,14 @@ class NoDirectoryWriter(_LockedDirectory):
             return False
         while True:
             try:
-                file = os.open(self._path, _DIRECTORY)
+                file = open_descriptor(self._path, _DIRECTORY)
             except (FileNotFoundError, NotADirectoryError):
                 return True
-            except OSError:
-                return False
+            except OSError as error:
+                return self._unopened(error)
             self._file = file
             try:
-                _held[file] = 0, (-1, -1)  # so that a process forked meanwhile knows of it
+                _held[file] = _NOBODY
                 status = os.fstat(file)
                 is_closed, is_inside = _holds(_closed, status), _holds(_held, status)
                 if is_closed or is_inside:
@@ -506,14 +528,14 @@ def _let_go(file: int) -> int:
         with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
             fcntl.flock(file, fcntl.LOCK_UN)
         del _held[file]
-        os.close(file)
+        close_file(file)
     return -1
 
 
 def _can_be_waited_for(file: int, device: int) -> bool:
     """Find out whether a directory can be locked by one alone, which network file systems do not know."""
     global _with_writers
-    other = os.open(".", _DIRECTORY, dir_fd=file)
+    other = open_descriptor(".", _DIRECTORY, dir_fd=file)
     try:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         known = True
@@ -522,7 +544,7 @@ def _can_be_waited_for(file: int, device: int) -> bool:
     except OSError:
         known = False
     finally:
-        os.close(other)
+        close_file(other)
     _exclusive[device] = known
     _with_writers = tuple([each for each, known in _exclusive.items() if known])
     return known
@@ -541,7 +563,7 @@ def wait_for_writers(path: str) -> bool:
     if fcntl is None:
         return False
     try:
-        file = os.open(path, _DIRECTORY)
+        file = open_descriptor(path, _DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:
@@ -560,7 +582,7 @@ def wait_for_writers(path: str) -> bool:
             raise _failure(error, path) from error
         return False
     finally:
-        os.close(file)
+        close_file(file)
 
 
 def remove_unused(above: int, name: str) -> bool:
@@ -571,9 +593,9 @@ def remove_unused(above: int, name: str) -> bool:
     if fcntl is None:
         os.rmdir(name, dir_fd=above)
         return True
-    file = os.open(name, _DIRECTORY | getattr(os, "O_NOFOLLOW", 0), dir_fd=above)
+    file = open_descriptor(name, _DIRECTORY | getattr(os, "O_NOFOLLOW", 0), dir_fd=above)
     try:
-        _held[file] = 0, (-1, -1)  # a process forked meanwhile would keep the lock, and all writers wait for its end
+        _held[file] = _NOBODY
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -581,7 +603,8 @@ def remove_unused(above: int, name: str) -> bool:
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
                 raise
-        os.rmdir(name, dir_fd=above)
+        with contextlib.suppress(FileNotFoundError):  # it is gone: see file_calls
+            os.rmdir(name, dir_fd=above)
         return True
     finally:
         _let_go(file)
@@ -590,7 +613,7 @@ def remove_unused(above: int, name: str) -> bool:
 def _drop_directories() -> None:
     """The child writes nothing of what its parent was writing: its copies must not keep the parent's locks."""
     for file in _held:
-        os.close(file)
+        close_file(file)
     _held.clear()
     _closed.clear()
 

@@ -18,6 +18,7 @@ from zardine.errors import ConditionFailedError
 from zardine.kernel import KERNEL
 from zardine.stores.attempts import EDITS, attempts
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
+from zardine.stores.file_calls import close_file, flush_file, read_part, spare_files
 from zardine.stores.late_closing import made_room
 from zardine.stores.local.beside import VOID_BYTES, EditRecord, RecordFile, Table, record_of
 
@@ -80,7 +81,7 @@ class OpenFile(SureExit):
     def read(self, byte_range: ByteRange) -> BytesLike:
         """A range of the bytes."""
         start, stop = resolve_range(byte_range, self.size)
-        return os.pread(self.fd, stop - start, start)
+        return read_part(self.fd, start, stop - start)
 
     def fd_to_read(self) -> int:
         """The descriptor, for who reads ranges by it."""
@@ -151,7 +152,12 @@ class OpenFile(SureExit):
             fcntl.flock(self.fd, fcntl.LOCK_UN)
         file, self.fd = self.fd, -1
         if file >= 0:  # not closed already
-            os.close(file)
+            close_file(file)
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        if getattr(self, "fd", -1) >= 0:  # Ctrl-C came before anything could close it
+            with contextlib.suppress(OSError):
+                close(self.fd)
 
     def _share(self, *, keep: bool) -> bool:
         """Take a lock that keeps writers out, and ``keep`` it if wanted. Return whether no writer has the file locked.
@@ -188,11 +194,11 @@ class KeptFile(OpenFile):
     __slots__ = ("identity", "known")
 
     def __init__(self, file: OpenFile) -> None:
-        self.fd = file.fd  # first: from now on it is this one's to close
-        status = os.fstat(file.fd)
-        super().__init__(file.fd, status.st_size, version_of(status), file.path)
+        self.fd, file.fd = file.fd, -1  # first: from now on it is this one's to close
+        status = os.fstat(self.fd)
+        super().__init__(self.fd, status.st_size, version_of(status), file.path)
         self.identity = _identity_of(status)
-        self.known = known_file(file.path, status, file.fd)
+        self.known = known_file(file.path, status, self.fd)
 
     def is_unedited(self) -> bool:
         """Whether no one has edited the file since it was opened, nor does so now."""
@@ -200,10 +206,6 @@ class KeptFile(OpenFile):
 
     def close(self) -> None:
         """Leave it open: others may be reading it."""
-
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        with contextlib.suppress(OSError):
-            close(self.fd)
 
 
 _KNOWN: Final = attrgetter("known")
@@ -260,6 +262,8 @@ def let_go_below(path: str) -> None:
         if f"{base}/{key}".startswith(f"{path}/"):
             kept_files.drop((base, key))
 
+
+spare_files.append(kept_files.clear)
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=kept_files.clear)
@@ -322,11 +326,11 @@ class EditableFile(OpenFile):
         durable: bool,
         lent: bool = False,
     ) -> None:
+        self._is_lent = lent
         super().__init__(fd, size, version, path)
         self._settle = settle
         self._put = put
         self._record = record
-        self._is_lent = lent
         self.durable = durable
 
     def is_unedited(self) -> bool:
@@ -337,6 +341,10 @@ class EditableFile(OpenFile):
         """Close the file, unless its descriptor belongs to the lock that keeps other writers out."""
         if not self._is_lent:
             super().close()
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        if not getattr(self, "_is_lent", True):
+            super().__del__(close)
 
     def begin(self, record: EditRecord) -> None:
         """Say what is about to change: should we die before :meth:`end`, others know from it what counts.
@@ -390,6 +398,7 @@ class EditableFile(OpenFile):
 
     def _void(self, record: EditRecord) -> None:
         self.write_at(record.before.at + record.length - VOID_BYTES, [record.before.void])
+        flush_file(self.fd)
 
     def extend(self, size: int, offset: int, parts: Sequence[BytesLike]) -> None:
         """Write ``parts`` from ``offset`` on to the end of the file, which is to have ``size`` bytes then.
@@ -415,7 +424,8 @@ class EditableFile(OpenFile):
         self.size = size
 
     def order(self) -> None:
-        """What was written so far reaches the disk before anything that follows, if the store promises durability."""
+        """Have the file system accept what was written so far, and put it on the disk if the store is durable."""
+        flush_file(self.fd)
         if self.durable:
             os.fsync(self.fd)
 
@@ -424,6 +434,7 @@ class EditableFile(OpenFile):
 
         Raises :class:`~zardine.errors.ConditionFailedError` if another program replaced the file meanwhile.
         """
+        stamp(self.fd)
         self.version = self._settle()
         return self.version
 
@@ -466,7 +477,7 @@ def copy_part(part: FilePart, target: int) -> None:
     while left:
         done = _copy_range(part.file.fd, target, left, offset)
         if done == 0:
-            data = os.pread(part.file.fd, min(left, 2**22), offset)
+            data = read_part(part.file.fd, offset, min(left, 2**22))
             if not data:
                 raise OSError(errno.EIO, "the file ends too early")
             done = os.write(target, data)

@@ -20,6 +20,7 @@ from typing import Final
 from zardine.errors import InvalidKeyError, StoreError
 from zardine.stores.attempts import RACES
 from zardine.stores.base import check_key
+from zardine.stores.file_calls import close_file, open_descriptor
 from zardine.stores.local.beside import START, is_temporary
 
 DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -127,11 +128,11 @@ class BaseDirectory:
         return path if os.path.islink(path) and not os.path.exists(path) else None
 
     def _open_checked(self, path: str) -> int:
-        directory = os.open(path, DIRECTORY)
+        directory = open_descriptor(path, DIRECTORY)
         try:
             self.check_inside(directory, path)
         except BaseException:
-            os.close(directory)
+            close_file(directory)
             raise
         return directory
 
@@ -159,15 +160,15 @@ class BaseDirectory:
                     if durable:
                         os.fsync(directory)
                 try:
-                    below = os.open(part, _NO_LINK, dir_fd=directory)
+                    below = open_descriptor(part, _NO_LINK, dir_fd=directory)
                 except OSError as error:
                     if error.errno in (errno.ELOOP, errno.ENOTDIR):
                         return  # a link, or a file, made meanwhile: the caller's next attempt judges it
                     raise
                 above, directory = directory, below  # first, so that Ctrl-C lets none be closed twice
-                os.close(above)
+                close_file(above)
         finally:
-            os.close(directory)
+            close_file(directory)
 
 
 def _leads_to(path: str, file: int) -> bool:
@@ -194,11 +195,11 @@ def _make_base(path: str, durable: bool) -> None:
             if not os.path.isdir(path):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
         if durable:
-            directory = os.open(os.path.dirname(path) or "/", DIRECTORY)
+            directory = open_descriptor(os.path.dirname(path) or "/", DIRECTORY)
             try:
                 os.fsync(directory)
             finally:
-                os.close(directory)
+                close_file(directory)
 
 
 _WINDOWS: Final = os.name == "nt"

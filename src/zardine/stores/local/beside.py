@@ -29,6 +29,7 @@ import google_crc32c
 
 from zardine.buffers import BytesLike
 from zardine.kernel import KERNEL
+from zardine.stores.file_calls import close_file, flush_file, open_descriptor, read_part
 
 if TYPE_CHECKING:
     from zardine._kernel import KnownFile, NewFiles
@@ -222,11 +223,12 @@ class RecordFile:
 
     def write(self, record: EditRecord) -> None:
         """Leave a record, where there is none. It is on the disk then, if that is promised."""
-        file = os.open(self._name, _NEW, 0o666, dir_fd=self._directory)
+        file = open_descriptor(self._name, _NEW, 0o666, dir_fd=self._directory)
         try:
             data = record.encode()
             while data:
                 data = data[os.write(file, data) :]
+            flush_file(file)
             if self._durable:
                 os.fsync(file)
                 os.fsync(self._directory)
@@ -235,7 +237,7 @@ class RecordFile:
                 os.unlink(self._name, dir_fd=self._directory)
             raise
         finally:
-            os.close(file)
+            close_file(file)
 
     def exists(self) -> bool:
         """Whether there is one."""
@@ -276,15 +278,15 @@ def record_of(path: str, file: int) -> EditRecord | None:
 
 def _read(path: str, directory: int | None) -> EditRecord | None:
     try:
-        file = os.open(path, _OLD, dir_fd=directory)
+        file = open_descriptor(path, _OLD, dir_fd=directory)
     except OSError:
         return None
     try:
-        return EditRecord.decode(os.read(file, _SIZE + 1))
+        return EditRecord.decode(bytes(read_part(file, 0, _SIZE + 1)))
     except OSError:
         return None
     finally:
-        os.close(file)
+        close_file(file)
 
 
 __all__ = [

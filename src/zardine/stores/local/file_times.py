@@ -11,6 +11,8 @@ import sys
 import time
 from typing import Final
 
+from zardine.stores.file_calls import close_file, open_descriptor
+
 _OF_THIS_MACHINE: Final = {"btrfs", "overlay", "ramfs", "tmpfs", "zfs"}
 """Kinds without a disk of their own, as the system calls them, of which the times are those of our clock."""
 
@@ -60,11 +62,11 @@ def ask_clock(path: str, name: str) -> None:
         if _has_our_clock(device):
             return
         place = os.path.join(path, name)
-        file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+        file = open_descriptor(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
             _asked[device] = os.fstat(file).st_ctime, time.monotonic()
         finally:
-            os.close(file)
+            close_file(file)
             os.unlink(place)
     except OSError:
         return

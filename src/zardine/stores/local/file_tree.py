@@ -11,6 +11,7 @@ from typing import Final
 from zardine.errors import InvalidKeyError
 from zardine.stores.attempts import RACES
 from zardine.stores.base import is_key
+from zardine.stores.file_calls import close_file, copy_descriptor, open_descriptor, rename_file, scan_directory
 from zardine.stores.local.base_directory import DIRECTORY, BaseDirectory
 from zardine.stores.local.beside import edited_name, is_temporary, temporary_name
 from zardine.stores.local.file_times import ask_clock, is_older
@@ -53,7 +54,7 @@ def list_some(base: BaseDirectory, directory: int, prefix: str, after: str) -> t
 
 
 def _names_in(base: BaseDirectory, directory: int, prefix: str) -> Iterator[str]:
-    with os.scandir(directory) as entries:
+    with scan_directory(directory) as entries:
         for entry in entries:
             name = entry.name
             if is_temporary(name) or not (name.isascii() or is_key(name)):
@@ -76,10 +77,10 @@ def left_out(base: BaseDirectory, prefix: str) -> Iterator[tuple[str, str]]:
         except (OSError, InvalidKeyError):
             continue
         try:
-            with os.scandir(directory) as scanned:
+            with scan_directory(directory) as scanned:
                 entries = [(each.name, each.is_symlink(), _kind(each)) for each in scanned]
         finally:
-            os.close(directory)
+            close_file(directory)
         if not entries and here:
             yield here[:-1], EMPTY_DIRECTORY
         for name, is_link, kind in sorted(entries):
@@ -106,7 +107,7 @@ def _followed(base: BaseDirectory, prefix: str, name: str) -> bool:
     """Whether a link leads to something inside the base that is not a directory on the way to the link."""
     path = base.path_of(prefix + name)
     try:
-        target = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        target = open_descriptor(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError:
         return False
     try:
@@ -121,16 +122,18 @@ def _followed(base: BaseDirectory, prefix: str, name: str) -> bool:
     except (InvalidKeyError, FileNotFoundError):
         return False
     finally:
-        os.close(target)
+        close_file(target)
 
 
 def remove(directory: int, name: str) -> None:
     """Remove a directory with everything in it: for readers in one instant, by moving it away first."""
     try:
         gone = temporary_name()
-        below = os.open(name, DIRECTORY, dir_fd=directory)  # not a file: that is no prefix
-        os.close(below)
-        os.rename(name, gone, src_dir_fd=directory, dst_dir_fd=directory)
+        below = open_descriptor(name, DIRECTORY, dir_fd=directory)  # not a file: that is no prefix
+        try:
+            rename_file(name, gone, below, directory)
+        finally:
+            close_file(below)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
@@ -155,7 +158,8 @@ def _remove_one(directory: int, name: str, top: int, waiting: list[str], depth: 
         moved = temporary_name()
         try:
             os.rename(name, moved, src_dir_fd=directory, dst_dir_fd=top)
-        except FileNotFoundError:
+        except FileNotFoundError:  # it is gone, or was moved: see file_calls
+            waiting.append(moved)
             return
         except OSError as error:
             if error.errno not in (errno.EBUSY, errno.EXDEV):
@@ -166,7 +170,7 @@ def _remove_one(directory: int, name: str, top: int, waiting: list[str], depth: 
         depth = _DEPTH
     for _ in range(RACES):  # a writer may be at work in there
         try:
-            below = os.open(name, _BELOW, dir_fd=directory)
+            below = open_descriptor(name, _BELOW, dir_fd=directory)
         except OSError as error:
             if error.errno in (errno.ENOTDIR, errno.ELOOP):
                 with contextlib.suppress(FileNotFoundError):
@@ -179,7 +183,7 @@ def _remove_one(directory: int, name: str, top: int, waiting: list[str], depth: 
             for each in _remove_files(below):
                 _remove_one(below, each, top, waiting, depth - 1)
         finally:
-            os.close(below)
+            close_file(below)
         try:
             os.rmdir(name, dir_fd=directory)
         except FileNotFoundError:
@@ -197,37 +201,38 @@ def remove_empty(directory: int, name: str) -> bool:
     """Of each directory that is being looked at: its name, the one in which it is, and names in it to look at still.
 
     Only the last one is open, however deep it is: the one above it is opened from there, and has to be the same."""
-    here = os.dup(directory)
+    here = copy_descriptor(directory)
     try:
         below: str | None = name
         while below is not None:
             status = os.fstat(here)
-            opened = os.open(below, _BELOW, dir_fd=here)
+            opened = open_descriptor(below, _BELOW, dir_fd=here)
             above, here = here, opened  # first, so that Ctrl-C lets none be closed twice
-            os.close(above)
+            close_file(above)
             names = _only_directories(here)
             if names is None:
                 return False
             way.append((below, status, names))
             while way and not way[-1][2]:
                 gone, status, _ = way.pop()
-                opened = os.open("..", _BELOW, dir_fd=here)
+                opened = open_descriptor("..", _BELOW, dir_fd=here)
                 inside, here = here, opened
-                os.close(inside)
+                close_file(inside)
                 if not os.path.samestat(os.fstat(here), status):
                     return False
-                os.rmdir(gone, dir_fd=here)
+                with contextlib.suppress(FileNotFoundError):
+                    os.rmdir(gone, dir_fd=here)
             below = way[-1][2].pop() if way else None
     except OSError:
         return False
     finally:
-        os.close(here)
+        close_file(here)
     return True
 
 
 def _only_directories(directory: int) -> list[str] | None:
     """Return the names in an open directory; ``None`` where any is not that of a directory."""
-    with os.scandir(directory) as entries:
+    with scan_directory(directory) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     return [name for name, _ in found] if all(is_directory for _, is_directory in found) else None
 
@@ -239,7 +244,7 @@ def clear(directory: int) -> None:
 
 def _remove_files(directory: int) -> list[str]:
     """Remove what is no directory from an open one, and return the names of those that are."""
-    with os.scandir(directory) as entries:
+    with scan_directory(directory) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     remove_files([(directory, os.fsencode(name)) for name, is_directory in found if not is_directory])
     return [name for name, is_directory in found if is_directory]
@@ -251,7 +256,7 @@ def leftovers(path: str, older_than: float) -> Iterator[str]:
     while waiting:
         above = waiting.pop()
         try:
-            with os.scandir(above) as scanned:
+            with scan_directory(above) as scanned:
                 entries = sorted(scanned, key=lambda entry: entry.name)
         except OSError:
             continue
@@ -275,7 +280,7 @@ def remove_leftovers(path: str, older_than: float, finish_edit: Callable[[int, s
     for found in leftovers(path, older_than):
         above, name = os.path.split(found)
         with contextlib.suppress(FileNotFoundError):
-            directory = os.open(above, DIRECTORY)
+            directory = open_descriptor(above, DIRECTORY)
             try:
                 edited = edited_name(name)
                 if edited is not None:
@@ -284,7 +289,7 @@ def remove_leftovers(path: str, older_than: float, finish_edit: Callable[[int, s
                     _remove_now(directory, [name])
                     count += 1
             finally:
-                os.close(directory)
+                close_file(directory)
     return count
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -12,6 +12,7 @@ from zardine.buffers import BytesLike
 from zardine.errors import InvalidKeyError
 from zardine.kernel import KERNEL
 from zardine.settings import thread_count
+from zardine.stores.file_calls import close_file, flush_file, open_descriptor
 from zardine.stores.local.base_directory import BaseDirectory
 from zardine.stores.local.beside import NAMES
 
@@ -53,12 +54,13 @@ def make_files(base: BaseDirectory, values: Iterable[tuple[str, BytesLike]]) -> 
 def make_file(base: BaseDirectory, key: str, parts: Iterable[BytesLike]) -> None:
     """Store a value that comes in parts, as :func:`make_files` does. Raises ``OSError``: then some of it is there."""
     for _, ((directory, name),) in _opened(base, [key], create=True):
-        file = os.open(name, _NEW, 0o666, dir_fd=directory)
+        file = open_descriptor(name, _NEW, 0o666, dir_fd=directory)
         try:
             for part in parts:
                 _write(file, part)
+            flush_file(file)
         finally:
-            os.close(file)
+            close_file(file)
 
 
 def make_cell_files(
@@ -109,11 +111,12 @@ def _make(places: Sequence[Place], values: Sequence[BytesLike]) -> None:
             raise OSError(code, os.strerror(code), os.fsdecode(places[number][1]))
         return
     for (directory, name), value in zip(places, values, strict=True):
-        file = os.open(name, _NEW, 0o666, dir_fd=directory)
+        file = open_descriptor(name, _NEW, 0o666, dir_fd=directory)
         try:
             _write(file, value)
+            flush_file(file)
         finally:
-            os.close(file)
+            close_file(file)
 
 
 def _write(file: int, value: BytesLike) -> None:
@@ -130,9 +133,9 @@ def _opened(base: BaseDirectory, keys: Sequence[str], *, create: bool = False) -
     """
     at = 0
     while at < len(keys):
-        with ExitStack() as held:
-            opened: dict[str, int] = {}
-            places: list[Place] = []
+        opened: dict[str, int] = {}
+        places: list[Place] = []
+        try:
             for key in keys[at : at + _FILES]:
                 prefix, _, name = key.rpartition("/")
                 directory = opened.get(prefix)
@@ -140,10 +143,12 @@ def _opened(base: BaseDirectory, keys: Sequence[str], *, create: bool = False) -
                     if len(opened) == _DIRECTORIES:
                         break
                     directory = opened[prefix] = base.open(prefix, create=create)
-                    held.callback(os.close, directory)
                 places.append((directory, os.fsencode(name)))
             yield at, places
             at += len(places)
+        finally:
+            for directory in opened.values():
+                close_file(directory)
 
 
 __all__ = ["make_cell_files", "make_file", "make_files", "read_files", "remove_files"]

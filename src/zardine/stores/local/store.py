@@ -38,6 +38,7 @@ from zardine.stores.base import (
     flat_bytes,
     resolve_range,
 )
+from zardine.stores.file_calls import close_file, flush_file, link_file, open_descriptor, read_part, rename_file
 from zardine.stores.late_closing import made_room
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
@@ -272,8 +273,9 @@ class LocalStore(Store):
     def open_file(self, key: str) -> OpenFile | None:
         check_file_key(key)
         path = self._base.path_of(key)
+        file = OpenFile(-1, 0, "", path)
         try:
-            fd, lies_in_base = _open(path, key)
+            file.fd, lies_in_base = _open(path, key)
         except (FileNotFoundError, NotADirectoryError):
             link = self._base.link_to_nowhere(path)
             if link is not None:
@@ -289,19 +291,17 @@ class LocalStore(Store):
             self._fail("read", key, error)
         try:
             if not lies_in_base:
-                self._base.check_inside(fd, path)
-            status = os.fstat(fd)
+                self._base.check_inside(file.fd, path)
+            status = os.fstat(file.fd)
             if stat.S_ISREG(status.st_mode):
-                return OpenFile(fd, status.st_size, version_of(status), path)
+                file.size, file.version = status.st_size, version_of(status)
+                return file
         except FileNotFoundError:
             pass
         except OSError as error:
-            os.close(fd)
+            file.close()
             self._fail("read", key, error)
-        except BaseException:
-            os.close(fd)
-            raise
-        os.close(fd)
+        file.close()
         return None
 
     def kept_files(self, keys: Sequence[str], *, sparing: bool = False, look: bool = True) -> Sequence[KeptFile] | None:
@@ -430,7 +430,6 @@ class LocalStore(Store):
 
         def put(new: NewFile, condition: Condition | None) -> Version:
             self._changes(key)
-            self._finish(new.fd)
             directory, lock = _held.get((threading.get_ident(), self._base.path, key), (new.directory, None))
             if not os.path.samestat(os.fstat(directory), os.fstat(new.directory)):  # erased meanwhile, and made anew
                 self._lost(key)
@@ -446,6 +445,7 @@ class LocalStore(Store):
 
         new = NewFile(
             lambda: self._base.open(prefix, create=True, durable=self._durable),
+            self._finish,
             put,
             lambda error: self._fail("write", key, error),
         )
@@ -477,7 +477,11 @@ class LocalStore(Store):
                 if lock.status is not None and stat.S_ISDIR(lock.status.st_mode):
                     return
                 self._check_last(lock, key, condition)
-                os.unlink(name, dir_fd=directory)
+                try:
+                    os.unlink(name, dir_fd=directory)
+                except FileNotFoundError:
+                    if lock.status is None:
+                        raise  # else it is gone now: see file_calls
                 forget_edit(directory, name, durable=self._durable)
                 if self._durable:
                     os.fsync(directory)
@@ -675,8 +679,8 @@ class LocalStore(Store):
             return
         except OSError as error:
             self._fail("edit", key, error)
-        holds = False
         try:
+            holds = False
             with FileLock(directory, name, editing=True) as lock:
                 may_edit = not lock.refusal or is_on("allow_lost_updates")  # else `set` refuses, or replaces it
                 file = self._open_to_edit(directory, name, key, lock) if may_edit else None
@@ -693,7 +697,7 @@ class LocalStore(Store):
                 raise
             self._fail("edit", key, error)
         finally:
-            os.close(directory)
+            close_file(directory)
 
     def _open_to_edit(self, directory: int, name: str, key: str, lock: FileLock) -> EditableFile | None:
         status, fd = lock.status, lock.file
@@ -701,21 +705,8 @@ class LocalStore(Store):
             return None
         if len(name) > _SHORT_NAME and len(os.fsencode(edit_record_name(name))) > _LONGEST_NAME:
             return None
-        if fd is None:
-            try:
-                fd = os.open(name, _EDIT, dir_fd=directory)
-            except FileNotFoundError:
-                self._lost(key)  # removed just now
-            except OSError as error:
-                if error.errno in (errno.ELOOP, errno.EACCES, errno.EPERM, errno.ETXTBSY):
-                    return None  # a link, or a file that may be replaced but not changed
-                self._fail("edit", key, error)
-            if not os.path.samestat(os.fstat(fd), status):  # a program that takes no locks has replaced it just now
-                os.close(fd)
-                self._lost(key)
 
         def settle() -> Version:
-            stamp(fd)
             try:
                 now = os.stat(name, dir_fd=directory)
             except FileNotFoundError:
@@ -731,10 +722,25 @@ class LocalStore(Store):
                 self._lost(key)
 
         record = RecordFile(directory, name, durable=self._durable)
-        path, lent = self._base.path_of(key), fd == lock.file
-        return EditableFile(
-            fd, status.st_size, version_of(status), path, settle, put, record, durable=self._durable, lent=lent
+        version, path, durable = version_of(status), self._base.path_of(key), self._durable
+        lent = fd is not None
+        file = EditableFile(
+            -1 if fd is None else fd, status.st_size, version, path, settle, put, record, durable=durable, lent=lent
         )
+        if lent:
+            return file
+        try:
+            file.fd = open_descriptor(name, _EDIT, dir_fd=directory)
+        except FileNotFoundError:
+            self._lost(key)  # removed just now
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EACCES, errno.EPERM, errno.ETXTBSY):
+                return None  # a link, or a file that may be replaced but not changed
+            self._fail("edit", key, error)
+        if not os.path.samestat(os.fstat(file.fd), status):  # a program that takes no locks has replaced it just now
+            file.close()
+            self._lost(key)
+        return file
 
     @property
     def unique_name(self) -> str:
@@ -794,7 +800,7 @@ class LocalStore(Store):
         try:
             yield directory
         finally:
-            os.close(directory)
+            close_file(directory)
 
     @sure_context
     def _locked(self, key: str) -> Generator[None, None, None]:
@@ -808,9 +814,10 @@ class LocalStore(Store):
                 directory = self._base.open(prefix, create=True, durable=self._durable)
         except OSError as error:
             self._fail("lock", key, error)
-        place = threading.get_ident(), self._base.path, key
-        before, holds = _held.get(place), False
         try:
+            holds = False
+            place = threading.get_ident(), self._base.path, key
+            before = _held.get(place)
             with FileLock(directory, name) as lock:
                 holds = True
                 _held[place] = directory, lock
@@ -825,7 +832,7 @@ class LocalStore(Store):
                 raise
             self._fail("lock", key, error)
         finally:
-            os.close(directory)
+            close_file(directory)
             if made:
                 self._remove_empty(prefix)  # if nothing was put into it
             if made_base:
@@ -833,16 +840,10 @@ class LocalStore(Store):
                     os.rmdir(self._base.path)
 
     def _read_part(self, file: int, key: str, start: int, length: int) -> BytesLike:
-        part = os.pread(file, min(length, _MOST), start)
-        if len(part) == length:
-            return part
-        whole = bytearray(part)
-        while len(whole) < length and part:
-            part = os.pread(file, min(length - len(whole), _MOST), start + len(whole))
-            whole += part
-        if len(whole) < length:
+        part = read_part(file, start, length)
+        if len(part) < length:
             raise StoreError(f"key {key!r} of {self} was cut short by another program while it was read")
-        return bytes(whole)
+        return part
 
     def _set(
         self, key: str, data: BytesLike, condition: Condition | None, held: tuple[int, FileLock] | None
@@ -857,7 +858,7 @@ class LocalStore(Store):
             try:
                 return self._put(directory, name, key, (data,), condition)
             finally:
-                os.close(directory)
+                close_file(directory)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -875,7 +876,7 @@ class LocalStore(Store):
     ) -> Version:
         """Write a file of ``pieces`` and give it its name, under the lock that is ``held`` or a new one."""
         temporary = temporary_name()
-        file = os.open(temporary, NEW, 0o666, dir_fd=directory)
+        file = open_descriptor(temporary, NEW, 0o666, dir_fd=directory)
         try:
             self._fill(file, pieces)
             status = self._name(directory, temporary, file, name, key, condition, held)
@@ -884,7 +885,7 @@ class LocalStore(Store):
                 os.unlink(temporary, dir_fd=directory)
             raise
         finally:
-            os.close(file)
+            close_file(file)
         if self._durable:
             os.fsync(directory)
         return version_of(status)
@@ -924,7 +925,9 @@ class LocalStore(Store):
         self._finish(file)
 
     def _finish(self, file: int) -> None:
-        stamp(file)
+        """Have the file system accept all bytes of an open file, and put them on the disk if that is promised."""
+        flush_file(file)
+        stamp(file)  # after that: bytes that are accepted later change the times
         if self._durable:
             os.fsync(file)
 
@@ -958,13 +961,13 @@ class LocalStore(Store):
             self._put_up_with_races(key, condition, lock.refusal, old.st_dev)
         self._check_last(lock, key, condition)
         if old is None:
-            if self._link(directory, temporary, name):
+            if self._link(directory, temporary, name, file):
                 with contextlib.suppress(OSError):
                     os.unlink(temporary, dir_fd=directory)
                 return os.fstat(file)
             if lock.look() is not None:
                 return None
-        os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        rename_file(temporary, name, file, directory)
         forget_edit(directory, name, durable=self._durable)
         return os.fstat(file)
 
@@ -992,10 +995,10 @@ class LocalStore(Store):
             if (None if now is None else version_of(now)) != condition.version:
                 self._lost(key)
 
-    def _link(self, directory: int, temporary: str, name: str) -> bool:
+    def _link(self, directory: int, temporary: str, name: str, file: int) -> bool:
         """Whether the new name could be made; not if it exists, or where files cannot have two names."""
         try:
-            os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+            link_file(temporary, name, file, directory)
         except FileExistsError:
             return False
         except OSError as error:
@@ -1052,11 +1055,11 @@ def _open(path: str, key: str) -> tuple[int, bool]:
     """Open the file of a key, and say whether it surely lies in the base: only links lead out, and of those none is."""
     if _NO_LINK and "/" not in key:
         try:
-            return os.open(path, _READ | _NO_LINK), True
+            return open_descriptor(path, _READ | _NO_LINK), True
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.EMLINK):  # as systems say that it is a link
                 raise
-    return os.open(path, _READ), False
+    return open_descriptor(path, _READ), False
 
 
 def _rebuild(kind: type[LocalStore], path: str, read_only: bool, durable: bool) -> LocalStore:

@@ -189,7 +189,15 @@ class _CountedFile(EditableFile):
 
     def __init__(self, file: EditableFile, shared: _Shared) -> None:
         super().__init__(
-            file.fd, file.size, file.version, file.path, file.settle, file._put, file._record, durable=file.durable
+            file.fd,
+            file.size,
+            file.version,
+            file.path,
+            file.settle,
+            file._put,
+            file._record,
+            durable=file.durable,
+            lent=True,
         )
         self._shared = shared
         self._reads = self._writes = 1

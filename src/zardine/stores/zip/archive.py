@@ -17,6 +17,7 @@ from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, TornShardWarning, UnsupportedError
 from zardine.stores.attempts import RACES
 from zardine.stores.base import WHOLE, Condition, Version
+from zardine.stores.file_calls import rename_file
 from zardine.stores.locks import MOUNT, without_locks
 from zardine.stores.zip.directory import ZipDirectory
 from zardine.stores.zip.file import ArchiveBytes, FileBytes, identity_of
@@ -142,7 +143,7 @@ def compacted(writer: ZipWriter, directory: ZipDirectory, name: str) -> ZipState
         new.write_directory(packed)
         if not writer.is_current():
             raise StoreError(f"{name} was removed or replaced by another program while it was rewritten")
-        os.replace(temporary, writer.path)
+        rename_file(temporary, writer.path, file)
         data.size, data.identity = new.end, new.identity
         return ZipState(data.identity, packed)
     except BaseException:
@@ -252,8 +253,9 @@ class ZipArchive:
     def flush(self) -> None:
         """Write the directory, so that other programs see all entries, and let other processes write.
 
-        A failure changes nothing: it can be tried again. It is :class:`StoreError` if the file is no longer the one
-        that was written to; then what was written to it is lost.
+        Raises :class:`StoreError`. If the disk was full while the directory was written, it can be tried again. If the
+        file system refuses bytes that it took before (the quota of a network file system), or the file is no longer the
+        one that was written to, what was written since the last flush is lost.
         """
         with self.lock:
             writer = self._writer
@@ -388,6 +390,11 @@ class ZipArchive:
         try:
             writer.write_directory(directory)
         except OSError as error:
+            if writer.has_lost:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(writer.file, directory.stop)
+                self.abandon()
+                error.strerror = f"{error.strerror}; what was written since it was last flushed is lost"
             self._fail("write the directory of", error)
         self._state = ZipState(writer.identity, directory)
         directory.data.size = writer.end

@@ -13,6 +13,7 @@ from typing import IO, Final, Protocol
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError
 from zardine.stores.base import Store, Version
+from zardine.stores.file_calls import close_file, open_descriptor, read_part
 
 _TAIL: Final = 2**16 + 2**7
 """Bytes at the end of a value that are read at once: the directory of most archives is in them, the longest comment
@@ -54,7 +55,7 @@ class FileBytes:
         self._path = path
         self._fd = -1
         try:
-            self._fd = os.open(path, _READ)
+            self._fd = open_descriptor(path, _READ)
             status = os.fstat(self._fd)
         except FileNotFoundError:
             raise
@@ -76,16 +77,11 @@ class FileBytes:
 
     def read(self, start: int, length: int) -> BytesLike:
         try:
-            whole = os.pread(self._fd, length, start)
-            while len(whole) < length:
-                more = os.pread(self._fd, length - len(whole), start + len(whole))
-                if not more:
-                    raise StoreError(f"the zip archive {self._path!r} was cut short by another program")
-                whole += more
-        except StoreError:
-            raise
+            whole = read_part(self._fd, start, length)
         except OSError as error:
             raise StoreError(f"cannot read the zip archive {self._path!r}: {error.strerror}") from error
+        if len(whole) < length:
+            raise StoreError(f"the zip archive {self._path!r} was cut short by another program")
         return whole
 
     def is_at_hand(self, start: int) -> bool:
@@ -94,7 +90,7 @@ class FileBytes:
     def is_untouched(self) -> bool:
         return identity_of(os.fstat(self._fd)) == self.identity
 
-    def __del__(self, _close: Callable[[int], None] = os.close) -> None:
+    def __del__(self, _close: Callable[[int], None] = close_file) -> None:
         fd = getattr(self, "_fd", -1)  # there is none where it could not be opened
         if fd >= 0:
             self._fd = -1

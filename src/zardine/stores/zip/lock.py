@@ -21,6 +21,7 @@ from typing import Final
 from zardine.contexts import sure_context
 from zardine.settings import is_on
 from zardine.stores.attempts import RACES
+from zardine.stores.file_calls import close_file, link_file, open_descriptor
 from zardine.stores.local.file_times import ask_clock, is_older
 
 try:
@@ -53,7 +54,7 @@ def open_locked(path: str) -> int:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     for _ in range(RACES):
         try:
-            file = os.open(path, _OPEN)
+            file = open_descriptor(path, _OPEN)
         except FileNotFoundError:
             made = _made(path)
             if made is not None:
@@ -66,20 +67,20 @@ def open_locked(path: str) -> int:
             if _is_at(file, path):
                 return file
         except BaseException:
-            os.close(file)
+            close_file(file)
             raise
-        os.close(file)  # replaced while we waited
+        close_file(file)  # replaced while we waited
     raise HeldError
 
 
 def new_file(path: str) -> tuple[int, str]:
     """A new, locked file beside ``path``, as a descriptor and a name that nobody else has: see :func:`leftovers`."""
     name = _unfinished_name(path)
-    file = os.open(name, _NEW, 0o666)
+    file = open_descriptor(name, _NEW, 0o666)
     try:
         _lock(file)
     except BaseException:
-        os.close(file)
+        close_file(file)
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
@@ -93,7 +94,7 @@ def _unfinished_name(path: str) -> str:
 def unlock(file: int) -> None:
     """Let others write, and close the file."""
     release(file)
-    os.close(file)
+    close_file(file)
 
 
 def release(file: int) -> None:
@@ -129,7 +130,7 @@ def _made(path: str) -> int | None:
     is_made = False
     try:
         try:
-            os.link(name, path)
+            link_file(name, path, file)
             is_made = True
         except FileExistsError:
             return None
@@ -154,13 +155,13 @@ def _made(path: str) -> int | None:
 
 def _made_unlocked(path: str) -> int | None:
     try:
-        file = os.open(path, _NEW, 0o666)
+        file = open_descriptor(path, _NEW, 0o666)
     except FileExistsError:
         return None
     try:
         _lock(file)
     except BaseException:
-        os.close(file)
+        close_file(file)
         raise
     return file
 
@@ -230,14 +231,14 @@ def remove_leftovers(path: str, older_than: float) -> int:
 
 
 def _is_left(path: str) -> bool:
-    file = os.open(path, _READ)
+    file = open_descriptor(path, _READ)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             return False
         with no_writer(file) as free:
             return free
     finally:
-        os.close(file)
+        close_file(file)
 
 
 __all__ = [

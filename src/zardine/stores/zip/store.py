@@ -185,8 +185,9 @@ class ZipStore(Store):
     def flush(self) -> None:
         """Write the directory of the archive, so that other programs can read what was written so far.
 
-        :class:`~zardine.errors.StoreError` if that fails; it can be tried again then. So, too, if another program
-        removed or replaced the file meanwhile, which loses what was written to it.
+        Raises :class:`~zardine.errors.StoreError`. If the disk was full while the directory was written, it can be
+        tried again. If the file system refuses bytes that it took before (the quota of a network file system), or
+        another program removed or replaced the file, what was written since the last flush is lost.
         """
         if self._use is not None:
             self._archive().flush()

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Sequence
 
 from zardine.buffers import BytesLike
+from zardine.stores.file_calls import close_file, flush_file
 from zardine.stores.zip.directory import ZipDirectory
 from zardine.stores.zip.file import identity_of
 from zardine.stores.zip.lock import open_locked, release
@@ -40,6 +41,8 @@ class ZipWriter:
         """Where the next thing is written: behind what a writer that was killed has left."""
         self.changed = False
         """Whether a directory must be written."""
+        self.has_lost = False
+        """Whether the file system has refused bytes after it took them: no directory may tell of them."""
 
     def is_current(self) -> bool:
         """Whether the path still means this file; other programs remove and replace files without asking."""
@@ -58,9 +61,9 @@ class ZipWriter:
 
     def write_directory(self, directory: ZipDirectory) -> None:
         """Write the directory, behind the entries on the disk as in the file: the archive is whole then."""
-        os.fsync(self.file)
+        self._sync()
         self._write((directory_bytes(directory.written(), self.end, directory.comment),))
-        os.fsync(self.file)
+        self._sync()
         self.changed = False
         directory.stop = self.end
 
@@ -69,15 +72,23 @@ class ZipWriter:
         """Of the file as it is now."""
         return identity_of(os.fstat(self.file))
 
+    def _sync(self) -> None:
+        try:
+            flush_file(self.file)
+            os.fsync(self.file)
+        except OSError:
+            self.has_lost = True
+            raise
+
     def close(self) -> None:
         """Let others write. A file that nothing was ever written to is removed: it would not be an archive."""
         if self.file >= 0:
-            if not os.fstat(self.file).st_size and self.is_current():
-                with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):
+                if not os.fstat(self.file).st_size and self.is_current():
                     os.unlink(self.path)
             release(self.file)
             file, self.file = self.file, -1
-            os.close(file)
+            close_file(file)
 
     def __del__(self) -> None:
         if hasattr(self, "inode"):
@@ -87,7 +98,7 @@ class ZipWriter:
         """In a forked process: close its copy, which leaves the lock to the process that has it."""
         file, self.file = self.file, -1
         if file >= 0:
-            os.close(file)
+            close_file(file)
 
     def _write(self, parts: Sequence[BytesLike]) -> None:
         views = [memoryview(part).cast("B") for part in parts if len(part)]

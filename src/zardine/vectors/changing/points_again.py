@@ -190,7 +190,7 @@ class PointsAgain:
                 return False
             new_version, is_settled, closed = done
             for file in closed:
-                close_late(file)
+                close_late(file.detach())
             if is_settled:
                 self.state = vertices, revision, new_version
                 self.kept.later = partial(_later, self.level, self.state)

@@ -6,13 +6,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import partial
-from os import replace as replace_file
 from pathlib import Path
 from typing import Any, Final
 
 from zardine.errors import DataError
 from zardine.hierarchy.find import HIDDEN
 from zardine.json_document import parse_json
+from zardine.stores.file_calls import replace_file
 from zardine.vectors.exchange.unfinished import sum_of
 
 PARTS_DOCUMENT: Final = "_parts.json"

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from os import replace as replace_file
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, ClassVar, Final
@@ -26,6 +25,7 @@ from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done
 from zardine.jobs.stages import BlockGrid, Stage
 from zardine.jobs.work import Forecast, Found
+from zardine.stores.file_calls import replace_file
 from zardine.stores.local.store import LocalStore
 from zardine.stores.path import StorePath
 from zardine.vectors.content.parts import AT_ONCE

@@ -14,6 +14,7 @@ from zardine.errors import DataError, NodeExistsError, StoreError, ZardineError
 from zardine.hierarchy.find import HIDDEN, describe
 from zardine.hierarchy.place import find_place, overlap
 from zardine.stores.base import Store
+from zardine.stores.file_calls import replace_file
 from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.outside import needing
@@ -88,7 +89,7 @@ def writing(target: Path) -> Iterator[Path]:
     folder = Path(mkdtemp(prefix=".zardine-", dir=place.parent))
     made = folder / "new" / target.name
     try:
-        made.parent.mkdir()
+        made.parent.mkdir(exist_ok=True)
         with needing(target):
             try:
                 yield made
@@ -112,15 +113,15 @@ def _move(made: Path, place: Path, aside: Path) -> None:
     """Put what was made in its place, ``made`` itself last, and old files ``aside``. After an error these are back."""
     new = {each: place.with_name(place.stem + each.suffix) for each in made.parent.iterdir() if each != made}
     old = [each for each in files_of_target(place)[1:] if each.exists()]
-    aside.mkdir()
+    aside.mkdir(exist_ok=True)
     moved: list[Path] = []
     try:
         for each in old:
-            os.replace(each, aside / each.name)
+            replace_file(each, aside / each.name)
         for each, goal in new.items():
-            os.replace(each, goal)
+            replace_file(each, goal)
             moved.append(goal)
-        os.replace(made, place)
+        replace_file(made, place)
     except BaseException:
         _back(moved, old, aside)
         raise
@@ -131,7 +132,7 @@ def _back(moved: Sequence[Path], old: Sequence[Path], aside: Path) -> None:
         each.unlink(missing_ok=True)
     for each in old:
         if (aside / each.name).exists():
-            os.replace(aside / each.name, each)
+            replace_file(aside / each.name, each)
 
 
 __all__ = ["check_apart", "check_files", "check_folder", "files_of_target", "writing"]

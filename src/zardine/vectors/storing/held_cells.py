@@ -155,7 +155,7 @@ class HeldChange(SureExit):
             lock = of.store._held_lock(document_key(of.path))
             document, is_settled, closed = held.change(values, contents, version, lock, of.form[3], of.closes)
             for file in closed:
-                close_late(file)
+                close_late(file.detach())
             return None if document is None else (is_settled, version_from(*document))
         finally:
             self._exit(None)
