@@ -223,6 +223,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=kept_files.clear)
 
 
+def flush(file: int) -> None:
+    """Raise the error, if there is one, that closing the open ``file`` would meet; the file stays open.
+
+    Network file systems, and others that are programs, may say only then that there is no room.
+    """
+    os.close(os.dup(file))
+
+
 class FilePart:
     """A range of an open file, as a piece of a value that is to be written."""
 
@@ -320,10 +328,16 @@ class EditableFile(OpenFile):
         raise ConditionFailedError("what a writer left that died was put in order first: again")
 
     def end(self, record: EditRecord) -> None:
-        """The edit is done."""
-        if not record.is_copied:
-            self._void(record)
-        self._record.remove()
+        """The edit is done: clean up.
+
+        A failure is no error, since the edit takes effect. The record stays then, and the next writer cleans up.
+        """
+        with contextlib.suppress(OSError):
+            if record.is_copied:
+                self.truncate(record.after.size)
+            else:
+                self._void(record)
+            self._record.remove()
 
     def undone(self) -> None:
         """The file is as it was before :meth:`begin`."""
@@ -349,20 +363,6 @@ class EditableFile(OpenFile):
     def _void(self, record: EditRecord) -> None:
         self.write_at(record.before.at + record.length - VOID_BYTES, [record.before.void])
 
-    def extend(self, size: int, offset: int, parts: Sequence[BytesLike]) -> None:
-        """Write ``parts`` from ``offset`` on to the end of the file, which is to have ``size`` bytes then.
-
-        It has this size only when all of it is there; on the disk, too, if the store promises durability. Until then it
-        may have one byte more.
-        """
-        if self.durable:
-            self.truncate(size + 1)
-        self.write_at(offset, parts)
-        self.order()
-        if self.durable:
-            self.truncate(size)
-            self.order()
-
     def write_at(self, offset: int, parts: Sequence[BytesLike]) -> None:
         """Write ``parts`` one after the other from ``offset`` on. A failure leaves what was written so far."""
         write_parts(self, offset, parts)
@@ -373,7 +373,11 @@ class EditableFile(OpenFile):
         self.size = size
 
     def order(self) -> None:
-        """What was written so far reaches the disk before anything that follows, if the store promises durability."""
+        """Have the file system accept what was written so far, before anything that follows.
+
+        If the store promises durability, it is on the disk then.
+        """
+        flush(self.fd)
         if self.durable:
             os.fsync(self.fd)
 
@@ -450,6 +454,7 @@ __all__ = [
     "KeptFile",
     "OpenFile",
     "copy_part",
+    "flush",
     "joined",
     "kept_files",
     "known_file",

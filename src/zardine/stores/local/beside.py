@@ -172,7 +172,7 @@ class EditRecord:
 
         ``None`` where the edit was done, or the file is not the one that was edited any more.
         """
-        # one more byte: see EditableFile.extend
+        # one byte more: see zardine.engine.update_shard
         longest = self.after.at + self.length if self.is_copied else self.after.size + 1
         if size == self.after.size or not self.before.size <= size <= longest:
             return None
@@ -224,18 +224,20 @@ class RecordFile:
         """Leave a record, where there is none. It is on the disk then, if that is promised."""
         file = os.open(self._name, _NEW, 0o666, dir_fd=self._directory)
         try:
-            data = record.encode()
-            while data:
-                data = data[os.write(file, data) :]
+            try:
+                data = record.encode()
+                while data:
+                    data = data[os.write(file, data) :]
+                if self._durable:
+                    os.fsync(file)
+            finally:
+                os.close(file)  # which may fail, too
             if self._durable:
-                os.fsync(file)
                 os.fsync(self._directory)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(self._name, dir_fd=self._directory)
             raise
-        finally:
-            os.close(file)
 
     def exists(self) -> bool:
         """Whether there is one."""

@@ -700,11 +700,14 @@ class LocalStore(Store):
                 self._lost(key)
 
         def settle() -> Version:
-            stamp(fd)
+            with contextlib.suppress(OSError):  # the file belongs to another user, perhaps, and has new times anyway
+                stamp(fd)
             try:
                 now = os.stat(name, dir_fd=directory)
             except FileNotFoundError:
                 self._lost(key)
+            except OSError:
+                return ""  # no version: the edit is done, and the next reader looks again
             if not os.path.samestat(now, status):
                 self._lost(key)
             return version_of(now)
@@ -998,6 +1001,8 @@ class LocalStore(Store):
         if error.errno == errno.ENOTDIR:
             reason = "a part of it is a key itself (a file), so nothing can lie below it"
         failure = StoreError(f"cannot {what} key {key!r} of {self}: {reason}")
+        for note in getattr(error, "__notes__", ()):
+            failure.add_note(note)
         failure.errno = error.errno
         failure.filename = self._base.path_of(key)
         raise failure from error
