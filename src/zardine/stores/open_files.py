@@ -319,9 +319,13 @@ class EditableFile(OpenFile):
                     raise
 
     def check_whole(self) -> None:
-        """Raise :class:`~zardine.errors.ConditionFailedError` where another writer died, after putting it in order."""
+        """Raise :class:`~zardine.errors.ConditionFailedError` where another writer died, after putting it in order.
+
+        If the store promises durability, the name of the file is on the disk then, whoever made it.
+        """
         if self._record.exists():
             self._mend_first()
+        self._record.sync_names()
 
     def _mend_first(self) -> NoReturn:
         self.mend()

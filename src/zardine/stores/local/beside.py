@@ -29,6 +29,7 @@ import google_crc32c
 
 from zardine.buffers import BytesLike
 from zardine.kernel import KERNEL
+from zardine.stores.local.directory_sync import sync_names
 
 if TYPE_CHECKING:
     from zardine._kernel import KnownFile, NewFiles
@@ -232,12 +233,16 @@ class RecordFile:
                     os.fsync(file)
             finally:
                 os.close(file)  # which may fail, too
-            if self._durable:
-                os.fsync(self._directory)
+            self.sync_names()
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(self._name, dir_fd=self._directory)
             raise
+
+    def sync_names(self) -> None:
+        """Sync the names in the directory, if the store promises durability."""
+        if self._durable:
+            sync_names(self._directory)
 
     def exists(self) -> bool:
         """Whether there is one."""

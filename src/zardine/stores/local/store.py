@@ -40,6 +40,7 @@ from zardine.stores.late_closing import made_room
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
+from zardine.stores.local.directory_sync import sync_names
 from zardine.stores.local.file_times import is_settled
 from zardine.stores.local.new_file import NEW, NewFile
 from zardine.stores.locks import (
@@ -122,7 +123,8 @@ class LocalStore(Store):
       value; what a killed one leaves is never a key, and :meth:`remove_leftovers` removes it.
     - Conditional writes hold between threads and processes of one machine; between machines that share a network
       file system only as far as its ``flock`` does. Programs that write by other means do not take part.
-    - With ``durable``, a write has reached the disk (``fsync`` of file and directory) when it returns.
+    - With ``durable``, a write has reached the disk when it returns: the file and its directory are synced, and once in
+      a process the directories above, whoever made them.
 
     Directories that :meth:`erase` leaves empty are removed; a directory that is empty is a prefix without keys.
     """
@@ -429,12 +431,11 @@ class LocalStore(Store):
                 status = self._name(new.directory, new.temporary, new.fd, name, key, condition, lock)
             except FileNotFoundError:  # the directory is gone, and the file with it
                 self._lost(key)
-            if self._durable:
-                os.fsync(new.directory)
+            self._sync_name(new.directory)
             return version_of(status)
 
         new = NewFile(
-            lambda: self._base.open(prefix, create=True, durable=self._durable),
+            lambda: self._base.open(prefix, create=True),
             put,
             lambda error: self._fail("write", key, error),
         )
@@ -778,7 +779,7 @@ class LocalStore(Store):
 
     @contextmanager
     def _directory(self, prefix: str, *, create: bool = False) -> Generator[int, None, None]:
-        directory = self._base.open(prefix, create=create, durable=self._durable)
+        directory = self._base.open(prefix, create=create)
         try:
             yield directory
         finally:
@@ -793,7 +794,7 @@ class LocalStore(Store):
                 directory = self._base.open(prefix)
             except FileNotFoundError:
                 made, made_base = True, not os.path.isdir(self._base.path)
-                directory = self._base.open(prefix, create=True, durable=self._durable)
+                directory = self._base.open(prefix, create=True)
         except OSError as error:
             self._fail("lock", key, error)
         place = threading.get_ident(), self._base.path, key
@@ -841,7 +842,7 @@ class LocalStore(Store):
                 directory, lock = held
                 lock.status = lock.look()
                 return self._put(directory, name, key, (data,), condition, lock)
-            directory = self._base.open(prefix, create=True, durable=self._durable)
+            directory = self._base.open(prefix, create=True)
             try:
                 return self._put(directory, name, key, (data,), condition)
             finally:
@@ -873,9 +874,17 @@ class LocalStore(Store):
             raise
         finally:
             os.close(file)
-        if self._durable:
-            os.fsync(directory)
+        self._sync_name(directory)
         return version_of(status)
+
+    def _sync_name(self, directory: int) -> None:
+        """Sync the name that a value in an open directory has just got, if that is promised."""
+        if self._durable:
+            try:
+                sync_names(directory)
+            except OSError as error:
+                error.add_note("the change takes effect nevertheless, but a loss of power may undo it")
+                raise
 
     def _name(
         self,
