@@ -21,9 +21,8 @@ from zardine.errors import InvalidKeyError, StoreError
 from zardine.stores.attempts import RACES
 from zardine.stores.base import check_key
 from zardine.stores.local.beside import START, is_temporary
-from zardine.stores.local.directory_sync import forget_directory
+from zardine.stores.local.directory_sync import DIRECTORY, forget_directory
 
-DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILES_TELL: Final = sys.platform != "darwin" and os.path.exists("/proc/self/fd")
 """Whether links there say where open files lie."""
 _NO_LINK: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)

@@ -12,7 +12,7 @@ from typing import Final
 
 from zardine.cache import Cache
 
-_DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 _synced: Final[Cache[tuple[int, int], bool]] = Cache(2**14)
 """Directories whose own name, and the names of those above, this process has synced: device and inode, each counted
@@ -32,7 +32,7 @@ def sync_names(directory: int) -> None:
         while _synced.get((status.st_dev, status.st_ino)) is None:
             passed.append((status.st_dev, status.st_ino))
             try:
-                above = os.open("..", _DIRECTORY, dir_fd=here)
+                above = os.open("..", DIRECTORY, dir_fd=here)
             except PermissionError:
                 break
             if here != directory:
@@ -54,4 +54,4 @@ def forget_directory(status: os.stat_result) -> None:
     _synced.drop((status.st_dev, status.st_ino))
 
 
-__all__ = ["forget_directory", "sync_names"]
+__all__ = ["DIRECTORY", "forget_directory", "sync_names"]

@@ -142,6 +142,7 @@ def compacted(writer: ZipWriter, directory: ZipDirectory, name: str) -> ZipState
         if not writer.is_current():
             raise StoreError(f"{name} was removed or replaced by another program while it was rewritten")
         os.replace(temporary, writer.path)
+        writer.sync_name()
         data.size, data.identity = new.end, new.identity
         return ZipState(data.identity, packed)
     except BaseException:
