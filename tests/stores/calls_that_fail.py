@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import sys
 import traceback
 from collections.abc import Callable
@@ -66,7 +67,7 @@ def main(root: Path) -> None:
                             root, name="a", data=np.arange(16, dtype="i4"), chunks=(4,), shards=(8,), overwrite=True
                         )
                         LocalStore(root).set("b", b"1")
-                    fail_call(kind, at)
+                    fail_call(kind, at, errno.EIO)
                     try:
                         works(root)[name]()
                     except ZardineError:
@@ -74,7 +75,7 @@ def main(root: Path) -> None:
                     except BaseException as error:
                         where = traceback.extract_tb(error.__traceback__)[-1]
                         print(f"{name}: {call} {at}: {error!r} in {Path(where.filename).name}:{where.lineno}")
-                    if not fail_call(-1, 0):
+                    if not fail_call(-1, 0, 0):
                         break
 
 

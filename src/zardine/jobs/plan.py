@@ -25,6 +25,7 @@ from zardine.jobs.telling import TELLS, Advance, Told
 from zardine.jobs.work import WORKS, Forecast, Found, Work
 from zardine.json_document import parse_json
 from zardine.public_names import public
+from zardine.stores.local.beside import temporary_name
 
 _FORM: Final = 2
 """The version of files of plans."""
@@ -197,8 +198,7 @@ class Plan:
         if self.work.is_recorded_here:
             raise PlanError("the plan has no place for what its jobs find: make it again with records=")
         document = {"zardine_plan": _FORM, "kind": self.work.kind, "id": self.id, "work": self.work.to_json()}
-        with Path(path).open("w" if overwrite else "x", encoding="utf-8") as file:
-            file.write(json.dumps(document, indent=2) + "\n")
+        _write_file(Path(path), json.dumps(document, indent=2) + "\n", overwrite=overwrite)
 
     @classmethod
     def load(
@@ -640,6 +640,26 @@ def _do_job(plan: Plan, stage: int, number: int, *, given: Any = None, **telling
 def _telling(job: Job, opener: Callable[[], Told] | None = None, interval: float = TELLS) -> Job:
     """Return the job so that it tells what it has done."""
     return job if opener is None else replace(job, advance=Advance(opener(), job.stage, job.number, interval))
+
+
+def _write_file(path: Path, text: str, *, overwrite: bool) -> None:
+    """Write a file at one moment; after an error what was there stays."""
+    temporary = path.with_name(temporary_name())
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        if overwrite:
+            temporary.replace(path)
+        else:
+            os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        failure = StoreError(f"cannot write the plan to {os.fspath(path)}: {error.strerror}")
+        failure.errno, failure.filename = error.errno, os.fspath(path)
+        raise failure from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _run_numbered(plan: Plan, stage: int, number: int) -> None:

@@ -956,12 +956,20 @@ class LocalStore(Store):
             if self._link(directory, temporary, name):
                 with contextlib.suppress(OSError):
                     os.unlink(temporary, dir_fd=directory)
-                return os.fstat(file)
+                return self._look_at_named(file)
             if lock.look() is not None:
                 return None
         os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
         forget_edit(directory, name, durable=self._durable)
-        return os.fstat(file)
+        return self._look_at_named(file)
+
+    def _look_at_named(self, file: int) -> os.stat_result:
+        """Return what the system says of a file that has just got its name."""
+        try:
+            return os.fstat(file)
+        except OSError as error:
+            error.add_note("the change takes effect nevertheless")
+            raise
 
     def _check_last(self, lock: FileLock, key: str, condition: Condition | None) -> None:
         """Look whether a condition holds: the last call before the one that gives or takes the name."""

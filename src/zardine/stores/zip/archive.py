@@ -381,9 +381,10 @@ class ZipArchive:
     def _write_directory(self, writer: ZipWriter, directory: ZipDirectory) -> None:
         try:
             writer.write_directory(directory)
+            self._state = ZipState(writer.identity, directory)
         except OSError as error:
+            error.add_note("the change waits in this process: it takes effect when the store is flushed again")
             self._fail("write the directory of", error)
-        self._state = ZipState(writer.identity, directory)
         directory.data.size = writer.end
         if isinstance(directory.data, FileBytes):
             directory.data.identity = self._state.identity
@@ -403,6 +404,8 @@ class ZipArchive:
 
     def _fail(self, what: str, error: OSError) -> NoReturn:
         failure = StoreError(f"cannot {what} {self}: {error.strerror}")
+        for note in getattr(error, "__notes__", ()):
+            failure.add_note(note)
         failure.errno = error.errno
         failure.filename = self.path
         raise failure from error

@@ -91,8 +91,8 @@ class ZipWriter:
     def close(self) -> None:
         """Let others write. A file that nothing was ever written to is removed: it would not be an archive."""
         if self.file >= 0:
-            if not os.fstat(self.file).st_size and self.is_current():
-                with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):
+                if not os.fstat(self.file).st_size and self.is_current():
                     os.unlink(self.path)
             release(self.file)
             file, self.file = self.file, -1
