@@ -137,37 +137,51 @@ def test_who_reads_keeps_no_writer_out(tmp_path: Path) -> None:
     assert at > 5
 
 
-@pytest.mark.parametrize("strategy", ["rewrite", "append", "in_place", "chunks"])
-def test_a_write_is_done_or_not_and_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: Any
+@pytest.mark.parametrize("location", ["end", "start"])
+@pytest.mark.parametrize("durable", [False, True], ids=["", "durable"])
+@pytest.mark.parametrize("strategy", ["rewrite", "append", "in_place"])
+def test_a_write_of_a_part_of_a_shard_leaves_each_chunk_old_or_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: Any, durable: bool, location: Any
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", lambda about: None)  # it may come while an object is collected
-    layout: Any = {"chunks": (2,)} if strategy == "chunks" else {"chunks": (2,), "shards": (8,)}
-    config = {} if strategy == "chunks" else {"write_strategy": strategy}
-    array = zardine.create_array(str(tmp_path / "a"), shape=8, dtype="i4", config=config, **layout)
-    array[...] = np.arange(8)
-    expected, moments, most = np.arange(8), 0, 0
+    store = LocalStore(tmp_path, durable=durable)
+    shards: Any = {"shape": (64,), "index_location": location}
+    config: Any = {"write_strategy": strategy}
+    array = zardine.create_array(store, name="a", shape=64, dtype="i4", chunks=(16,), shards=shards, config=config)
+    noise = np.random.default_rng(0).integers(0, 2**31, (2, 64), dtype="i4")
+    array[...] = noise[0]
+    check_interrupts(array, slice(8, 40), lambda at: noise[at % 2][8:40] * (np.arange(32) // 8 % 2 == at % 3), 16)
+    assert zardine.verify(tmp_path)
 
-    def write() -> None:
-        array[1:6] = -moments
 
-    most = next(at for at in count(100, 100) if interrupted(write, at) is None)
-    for at in some(range(most), 7):
-        expected, moments = array[...], at + 1
-        kept = interrupted(write, at)
-        found = array[...]
+def test_a_write_of_chunks_that_are_files_leaves_each_old_or_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda about: None)  # it may come while an object is collected
+    array = zardine.create_array(tmp_path / "a", data=np.arange(8), chunks=(2,))
+    check_interrupts(array, slice(1, 6), lambda at: np.full(5, -at), 2)
+    assert zardine.verify(tmp_path)
+
+
+def check_interrupts(
+    array: zardine.Array, where: slice, values: Callable[[int], np.ndarray[Any, Any]], unit: int
+) -> None:
+    """Interrupt writes at one moment after the other; the values of a moment are those that ``values`` returns."""
+    moments = next(at for at in count(100, 100) if interrupted(lambda: array.__setitem__(where, values(0)), at) is None)
+    for at in some(range(moments), 7):
+        expected = array[...]
         new = expected.copy()
-        new[1:6] = -moments
-        for chunk in range(0, 8, 2):
-            part = slice(chunk, chunk + 2)
+        new[where] = values(at)
+        kept = interrupted(lambda new=new: array.__setitem__(where, new[where]), at)
+        found = array[...]
+        for start in range(0, len(found), unit):
+            part = slice(start, start + unit)
             assert (found[part] == expected[part]).all() or (found[part] == new[part]).all(), (at, found)
-        if strategy in ("rewrite", "append"):
+        if array.shards is not None:
             assert (found == expected).all() or (found == new).all(), (at, found)
         del kept
-
-        assert ends(partial(array.__setitem__, slice(1, 6), at)), at
-        assert array[1:6].tolist() == [at] * 5
-    assert zardine.verify(str(tmp_path))
+        assert ends(partial(array.__setitem__, where, values(at + 1))), at
+        assert (array[where] == values(at + 1)).all()
 
 
 def test_an_archive_can_be_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ ROWS = {
     "changes chunks of a shard": ("update",),
     "makes shards, and replaces them": ("new",),
     "makes large shards while it encodes them": ("in parts",),
+    "makes chunks shorter and longer": ("other lengths",),
     "empties chunks and shards": ("empty",),
     "stores what waited in a buffer": ("buffered",),
     "appends": ("append",),

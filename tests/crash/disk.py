@@ -82,6 +82,10 @@ class Disk:
         """What the changes say for this file or directory."""
         return self._numbers[status.st_ino]
 
+    def has(self, status: os.stat_result) -> bool:
+        """Whether a file or directory lies on the disk."""
+        return status.st_ino in self._numbers
+
     def sync(self, where: int) -> None:
         """What is pending of a file, or of the names in a directory, is sure from now on."""
         self._sure[where] = self._after(where, self.pending)
@@ -205,7 +209,8 @@ class Recorder:
 
     def _fsync(self, call: Any, fd: int) -> None:
         call(fd)
-        self._disk.sync(self._open_file(fd))
+        if self._disk.has(os.fstat(fd)):  # not a directory above
+            self._disk.sync(self._open_file(fd))
 
     def _mkdir(self, call: Any, path: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
         call(path, mode, dir_fd=dir_fd)

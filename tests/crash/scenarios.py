@@ -46,6 +46,7 @@ class Scenario:
     shards: tuple[int, int] | None = (16, 16)
     zarr_format: int = 3
     strategies: tuple[str, ...] = STRATEGIES
+    compressors: Any = None
 
     def prepare(self, path: Path, location: str) -> None:
         """Store the array as it is before the first step."""
@@ -58,7 +59,7 @@ class Scenario:
             shape=values.shape,
             dtype="u4",
             chunks=self.chunks,
-            compressors=None,
+            compressors=self.compressors,
             zarr_format=self.zarr_format,
             attributes={"before": 1},
             **more,
@@ -79,8 +80,8 @@ class Scenario:
         return self.chunks if self.shards is None or strategy == "in_place" else self.shards
 
 
-def put(rows: tuple[int, int], columns: tuple[int, int], value: int) -> Step:
-    """Write a value to a box."""
+def put(rows: tuple[int, int], columns: tuple[int, int], value: Any) -> Step:
+    """Write a value, or values, to a box."""
     box = (slice(*rows), slice(*columns))
 
     def act(array: zardine.Array) -> None:
@@ -89,7 +90,7 @@ def put(rows: tuple[int, int], columns: tuple[int, int], value: int) -> Step:
     return Step(act, lambda values: written(values, box, value))
 
 
-def written(values: Values, box: Box, value: int) -> Values:
+def written(values: Values, box: Box, value: Any) -> Values:
     values = values.copy()
     values[box] = value
     return values
@@ -166,6 +167,11 @@ def only(*boxes: Box) -> Callable[[], Values]:
     return start
 
 
+def noise(rows: int, columns: int) -> Values:
+    """Values that do not compress."""
+    return np.random.default_rng(0).integers(1, 2**32, (rows, columns), "u4")
+
+
 SCENARIOS = {
     "update": Scenario((put((4, 8), (4, 8), 77), put((9, 15), (9, 15), 78)), count, shards=(32, 32)),
     "new": Scenario(
@@ -177,6 +183,14 @@ SCENARIOS = {
             in_parts(put((16, 32), columns, value)) for columns, value in (((0, 16), 77), ((16, 32), 78), ((0, 16), 79))
         ),
         only((slice(16), slice(16))),
+    ),
+    "other lengths": Scenario(  # in one call some of the chunks get shorter and others longer
+        (
+            put((0, 8), (1, 8), np.concatenate((np.full((4, 7), 77, "u4"), noise(4, 7)))),
+            put((9, 16), (0, 8), np.concatenate((noise(3, 8), np.full((4, 8), 78, "u4")))),
+        ),
+        lambda: np.concatenate((noise(4, 8), np.full((8, 8), 9, "u4"), noise(4, 8))),
+        compressors="auto",
     ),
     "empty": Scenario(
         (put((0, 4), (0, 4), 0), put((3, 9), (4, 8), 0), put((16, 32), (16, 32), 0)),

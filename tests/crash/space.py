@@ -26,9 +26,6 @@ class Space(Protocol):
     errno: int
     """What the system says when there is no more."""
 
-    def least(self, path: Path) -> int:
-        """Room with which what is stored below ``path`` can still be written over where it is."""
-
     def leave(self, room: int) -> None:
         """From now on only ``room`` bytes more can be written (or files can have that size)."""
 
@@ -45,9 +42,6 @@ class FullDisk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._ballast = folder / "ballast"
-
-    def least(self, path: Path) -> int:
-        return 0
 
     def leave(self, room: int) -> None:
         status = os.statvfs(self.folder)
@@ -66,9 +60,6 @@ class SmallFiles:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    def least(self, path: Path) -> int:
-        return max(file.stat().st_size for file in path.rglob("*"))
 
     def leave(self, room: int) -> None:
         sys.dont_write_bytecode = True  # Python would keep the half of a compiled module that fits

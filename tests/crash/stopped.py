@@ -1,7 +1,8 @@
 """Forks a writer again and again and stops it (SIGSTOP) at every point in turn; reads what is stored meanwhile.
 
-``python -m crash.stopped PLAN``: the plan is JSON with the fields of :class:`crash.driver.Plan`. The reader waits shorter
-for the writer than it does otherwise. One JSON line for each point, with what was wrong. In the end the writer goes on.
+``python -m crash.stopped PLAN``: the plan is JSON with the fields of :class:`crash.driver.Plan`. The reader waits less
+for the writer than it does otherwise. Prints one JSON line for each point, with what was wrong. In the end the writer
+goes on.
 """
 
 from __future__ import annotations

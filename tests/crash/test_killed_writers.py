@@ -29,6 +29,7 @@ CHANGES: dict[str, set[str]] = {
     "update": set(),
     "new": {"mkdir", "link"},
     "in parts": {"mkdir", "link", "replace"},
+    "other lengths": set(),
     "empty": {"unlink", "rmdir"},
     "buffered": {"mkdir", "link"},
     "append": {"link", "replace"},
@@ -38,7 +39,12 @@ CHANGES: dict[str, set[str]] = {
     "attributes of Zarr v2": {"replace"},
 }
 """Calls that must be among those that kill."""
-IN_PARTS = {("update", "in_place"), ("chunks", "rewrite"), *product(("buffered", "resize"), STRATEGIES)}
+IN_PARTS = {
+    ("update", "in_place"),
+    ("other lengths", "in_place"),
+    ("chunks", "rewrite"),
+    *product(("buffered", "resize"), STRATEGIES),
+}
 """Where a step changes several things that are each old or new."""
 
 IN_THE_KERNEL = "append", "rewrite"

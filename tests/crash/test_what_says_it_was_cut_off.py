@@ -18,7 +18,7 @@ import zardine
 from crash.torn import killed_states, put_state, state_of
 from zardine.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 from zardine.engine.locate import INDEXES
-from zardine.errors import CorruptionError, InvalidKeyError, ShardIndexError, StoreError, TornShardWarning
+from zardine.errors import CorruptionError, InvalidKeyError, ShardIndexError, TornShardWarning
 from zardine.sharding.index import ShardIndex, encode_index
 from zardine.storage import CachedStore, CountingStore, LocalStore, PrefixStore, Store
 from zardine.stores.local.beside import EditRecord, RecordFile, Table
@@ -485,8 +485,7 @@ def test_a_record_that_could_not_be_removed_does_no_harm(
 
     with monkeypatch.context() as patch:
         patch.setattr(RecordFile, "remove", refused)
-        with pytest.raises(StoreError, match="ermission"):
-            write(array)
+        write(array)
     assert (tmp_path / RECORD).exists()
     new = (tmp_path / "c/0").read_bytes()
     assert len(new) != len(old)

@@ -78,12 +78,16 @@ def archives(path: str) -> None:
     assert zardine.open_array(place, mode="r")[:2].tolist() == [2, 1]
 
 
+def write_and_append(path: str, points: np.ndarray) -> None:
+    zv.write_points(path, points, chunk_shape=(0.5, 0.5, 0.5))
+    zv.append_points(path, points + 1)
+
+
 def vectors(path: str) -> None:
     """Points are written, read and changed; the user is warned of it, or allows it."""
     points = np.random.default_rng(3).random((500, 3), np.float32)
     with pytest.warns(UserWarning, match="no file locks"):
-        zv.write_points(path, points, chunk_shape=(0.5, 0.5, 0.5))
-        zv.append_points(path, points + 1)
+        write_and_append(path, points)
     assert len(zv.read_points(path).positions) == 1000
     with zardine.config.set({"allow_lost_updates": True}), warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -6,8 +6,9 @@ Three ways, chosen at run time (sharding codec 1.0, "Binary shard format"):
 - *append*: the new chunks and a new index go behind what is there; nothing old is overwritten. A reader that comes in
   between waits; after a crash a record says that the index before counts (see below). Where
   the index is at the start, it is written there after its copy at the end.
-- *in_place*: as *append*, but a chunk that is not longer than its old one takes its place. A crash meanwhile leaves a
-  chunk that its checksum tells to be torn.
+- *in_place*: as *append*, but a chunk that is not longer than its old one takes its place. What has to go behind the
+  file is there before a chunk is written over, so that a full disk costs nothing. After an error the old chunks are put
+  back. A crash in between leaves a torn chunk, which its checksum detects.
 
 Within a file the shard is changed so that readers can tell at any moment what is whole. Before anything changes, a
 record says beside the file which index it has, and which it is to get (see :mod:`zardine.stores.local.beside`).
@@ -19,6 +20,7 @@ index that is superseded and still in the file gets a wrong checksum, last of al
 
 from __future__ import annotations
 
+import errno
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -285,9 +287,9 @@ def wastes(edit: Edit, layout: ShardLayout, file: EditableFile, most: float) -> 
 
 
 def edit_file(layout: ShardLayout, edit: Edit, file: EditableFile, before: int) -> int:
-    """Do it, where ``before`` is the checksum of the index that stands in the file; gives that of the one afterwards.
+    """Carry out an edit, where ``before`` is the checksum of the stored index; return that of the index afterwards.
 
-    After an error the file is as it was, if that is possible, or as after the edit.
+    After an error the file is as it was. Where that is impossible, a note of the error says what is stored.
     """
     if not file.is_unedited():
         raise ConditionFailedError("another program changed the shard since it was read; nothing was written")
@@ -296,44 +298,112 @@ def edit_file(layout: ShardLayout, edit: Edit, file: EditableFile, before: int) 
         after = _replace_index(layout, edit, file, before)
     else:
         file.check_whole()
-        _write_over(edit, file)
-        file.order()
+        _replace_chunks(edit, file)
     file.settle()
     return after
 
 
-def _write_over(edit: Edit, file: EditableFile) -> None:
-    for offset, chunk in edit.placed:
-        file.write_at(offset, [chunk])
+def _replace_chunks(edit: Edit, file: EditableFile) -> None:
+    """Write chunks over old ones of the same lengths."""
+    replaced = _Replaced(file)
+    try:
+        for offset, chunk in edit.placed:
+            replaced.write(offset, chunk)
+        file.order()
+    except BaseException as error:
+        with suppress(OSError):
+            replaced.put_back(error)
+            file.order()
+            file.settle()
+        raise
 
 
 def _replace_index(layout: ShardLayout, edit: Edit, file: EditableFile, before: int) -> int:
     size = file.size
     encoded = layout.encode_index(edit.index)
     record = _record(layout, edit, size, before, encoded)
+    chunks, index = _Replaced(file), _Replaced(file)
     file.begin(record)
-    replaceable = True
     try:
-        _write_over(edit, file)
-        if layout.index_at_start:
-            file.write_at(size, [*edit.appended, encoded])
+        if not record.is_copied and (file.durable or edit.placed):
+            file.truncate(record.after.size + 1)  # while the file has this byte too many, the old index counts
+        file.write_at(size, [*edit.appended, encoded])
+        file.order()
+        for offset, chunk in edit.placed:
+            chunks.write(offset, chunk)
+        if record.is_copied:
+            index.write(record.before.at, encoded)
             file.order()
-            replaceable = False  # from here on the copy at the end may be all there is
-            file.write_at(0, [encoded])
-            file.order()
+        elif file.size > record.after.size:
             file.truncate(record.after.size)
-        else:
-            file.extend(record.after.size, size, [*edit.appended, encoded])
-    except OSError:
+            file.order()
+    except BaseException as error:
         with suppress(OSError):
-            if replaceable:
-                file.truncate(size)
-                file.order()  # before the record goes
-                file.undone()
+            if not _restore_index(record, index, file):
+                error.add_note("the change takes effect nevertheless: all of it is stored")
+            else:
+                _restore_chunks(record, chunks, file, error)
+        with suppress(OSError):
             file.settle()
         raise
     file.end(record)
     return record.after.checksum
+
+
+def _restore_index(record: EditRecord, index: _Replaced, file: EditableFile) -> bool:
+    """Have the old index count; return whether it does."""
+    try:
+        if record.is_copied:
+            index.put_back()
+        elif file.size == record.after.size:
+            file.truncate(record.before.size)
+    except OSError:
+        return False
+    return True
+
+
+def _restore_chunks(record: EditRecord, chunks: _Replaced, file: EditableFile, error: BaseException) -> None:
+    """Let the file be as it was, where the old index counts."""
+    chunks.put_back(error)
+    if file.durable:
+        file.order()  # before the copy of the index behind the file goes
+    file.truncate(record.before.size)
+    file.order()  # before the record goes
+    file.undone()
+
+
+class _Replaced:
+    """What stood where an edit writes over a file."""
+
+    def __init__(self, file: EditableFile) -> None:
+        self._file = file
+        self._old: list[tuple[int, BytesLike]] = []
+
+    def write(self, offset: int, data: BytesLike) -> None:
+        """Write ``data`` over what stands at ``offset``."""
+        old = self._file.read((offset, len(data)))
+        if len(old) < len(data):
+            raise OSError(errno.EIO, "the file is shorter than it was")
+        self._old.append((offset, old))
+        self._file.write_at(offset, [data])
+
+    def put_back(self, error: BaseException | None = None) -> None:
+        """Write back what stood there. Go on after a failure, and add a note to ``error``; without it, raise."""
+        for offset, data in self._old:
+            try:
+                self._file.write_at(offset, [data])
+            except OSError:
+                if self._stands(offset, data):
+                    continue
+                if error is None:
+                    raise
+                error.add_note(f"the chunk at byte {offset} is damaged: its old bytes could not be written back")
+
+    def _stands(self, offset: int, data: BytesLike) -> bool:
+        try:
+            return bytes(self._file.read((offset, len(data)))) == bytes(data)
+        except OSError:
+            return False
 
 
 def _record(layout: ShardLayout, edit: Edit, size: int, before: int, after: BytesLike) -> EditRecord:

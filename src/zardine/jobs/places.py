@@ -39,8 +39,9 @@ class Place:
         return describe(self.store, self.path)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON. Settings and secrets of stores are left out."""
-        return {"store": str(self.store) if self.url is None else self.url, "path": self.path}
+        """Return it as JSON. Settings and secrets of stores are left out, but for the promise of durability."""
+        document = {"store": str(self.store) if self.url is None else self.url, "path": self.path}
+        return {**document, "durable": True} if isinstance(self.store, LocalStore) and self.store.durable else document
 
     @classmethod
     def from_json(cls, document: Any, *, mode: Any, storage_options: Mapping[str, Any] | None) -> Place:
@@ -49,6 +50,8 @@ class Place:
             raise PlanError(f"a place is an object with the texts store and path, not {document!r}")
         url = document["store"]
         store, path = find_place(url, document["path"], mode=mode, storage_options=storage_options)
+        if document.get("durable") is True and type(store) is LocalStore:
+            store = LocalStore(store.root, read_only=store.read_only, durable=True)
         return cls(store, path, url)
 
 

@@ -361,19 +361,29 @@ class EditableFile(OpenFile):
                     raise
 
     def check_whole(self) -> None:
-        """Raise :class:`~zardine.errors.ConditionFailedError` where another writer died, after putting it in order."""
+        """Raise :class:`~zardine.errors.ConditionFailedError` where another writer died, after putting it in order.
+
+        If the store promises durability, the name of the file is on the disk then, whoever made it.
+        """
         if self._record.exists():
             self._mend_first()
+        self._record.sync_names()
 
     def _mend_first(self) -> NoReturn:
         self.mend()
         raise ConditionFailedError("what a writer left that died was put in order first: again")
 
     def end(self, record: EditRecord) -> None:
-        """The edit is done."""
-        if not record.is_copied:
-            self._void(record)
-        self._record.remove()
+        """The edit is done: clean up.
+
+        A failure is no error, since the edit takes effect. The record stays then, and the next writer cleans up.
+        """
+        with contextlib.suppress(OSError):
+            if record.is_copied:
+                self.truncate(record.after.size)
+            else:
+                self._void(record)
+            self._record.remove()
 
     def undone(self) -> None:
         """The file is as it was before :meth:`begin`."""
@@ -400,20 +410,6 @@ class EditableFile(OpenFile):
         self.write_at(record.before.at + record.length - VOID_BYTES, [record.before.void])
         flush_file(self.fd)
 
-    def extend(self, size: int, offset: int, parts: Sequence[BytesLike]) -> None:
-        """Write ``parts`` from ``offset`` on to the end of the file, which is to have ``size`` bytes then.
-
-        It has this size only when all of it is there; on the disk, too, if the store promises durability. Until then it
-        may have one byte more.
-        """
-        if self.durable:
-            self.truncate(size + 1)
-        self.write_at(offset, parts)
-        self.order()
-        if self.durable:
-            self.truncate(size)
-            self.order()
-
     def write_at(self, offset: int, parts: Sequence[BytesLike]) -> None:
         """Write ``parts`` one after the other from ``offset`` on. A failure leaves what was written so far."""
         write_parts(self, offset, parts)
@@ -424,7 +420,10 @@ class EditableFile(OpenFile):
         self.size = size
 
     def order(self) -> None:
-        """Have the file system accept what was written so far, and put it on the disk if the store is durable."""
+        """Have the file system accept what was written so far, before anything that follows.
+
+        If the store promises durability, it is on the disk then.
+        """
         flush_file(self.fd)
         if self.durable:
             os.fsync(self.fd)
@@ -434,7 +433,8 @@ class EditableFile(OpenFile):
 
         Raises :class:`~zardine.errors.ConditionFailedError` if another program replaced the file meanwhile.
         """
-        stamp(self.fd)
+        with contextlib.suppress(OSError):  # the file belongs to another user, perhaps, and has new times anyway
+            stamp(self.fd)
         self.version = self._settle()
         return self.version
 

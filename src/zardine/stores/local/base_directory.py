@@ -22,8 +22,8 @@ from zardine.stores.attempts import RACES
 from zardine.stores.base import check_key
 from zardine.stores.file_calls import close_file, open_descriptor
 from zardine.stores.local.beside import START, is_temporary
+from zardine.stores.local.directory_sync import DIRECTORY, forget_directory
 
-DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILES_TELL: Final = sys.platform != "darwin" and os.path.exists("/proc/self/fd")
 """Whether links there say where open files lie."""
 _NO_LINK: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
@@ -101,11 +101,11 @@ class BaseDirectory:
             known = self._named = below, (os.fsencode(self.path), os.fsencode(below))
         return known[1]
 
-    def open(self, name: str, *, create: bool = False, durable: bool = False) -> int:
+    def open(self, name: str, *, create: bool = False) -> int:
         """A descriptor of the directory of a prefix (without its last slash), for the caller to close.
 
         ``FileNotFoundError`` if it is missing and not to be created, ``NotADirectoryError`` if a part of the path is a
-        file. ``durable`` means that new directories are synced to the disk.
+        file.
         """
         path = self.path_of(name)
         for _ in range(RACES):
@@ -115,7 +115,7 @@ class BaseDirectory:
                 if not create:
                     raise
             with contextlib.suppress(FileNotFoundError):  # someone removes what we make: again
-                self._make(name, durable)
+                self._make(name)
         link = self.link_to_nowhere(path)
         why = "it goes away as often as it is made" if link is None else f"{link!r} is a link that leads nowhere"
         raise StoreError(f"cannot make the directory {path!r}: {why}")
@@ -136,10 +136,10 @@ class BaseDirectory:
             raise
         return directory
 
-    def _make(self, name: str, durable: bool) -> None:
+    def _make(self, name: str) -> None:
         """Make a directory and those above it, each inside of one that was checked."""
         if not os.path.isdir(self.path):
-            _make_base(self.path, durable)
+            _make_base(self.path)
         parts = name.split("/") if name else []
         depth = len(parts)
         while True:  # the deepest one that exists
@@ -152,13 +152,9 @@ class BaseDirectory:
                     raise
         try:
             for part in parts[depth:]:
-                try:
+                with contextlib.suppress(FileExistsError):
                     os.mkdir(part, dir_fd=directory)
-                except FileExistsError:
-                    pass
-                else:
-                    if durable:
-                        os.fsync(directory)
+                    forget_directory(os.stat(part, dir_fd=directory))
                 try:
                     below = open_descriptor(part, _NO_LINK, dir_fd=directory)
                 except OSError as error:
@@ -178,7 +174,7 @@ def _leads_to(path: str, file: int) -> bool:
         return False
 
 
-def _make_base(path: str, durable: bool) -> None:
+def _make_base(path: str) -> None:
     missing = []
     while not os.path.isdir(path):
         missing.append(path)
@@ -189,17 +185,12 @@ def _make_base(path: str, durable: bool) -> None:
     for path in reversed(missing):
         try:
             os.mkdir(path)
+            forget_directory(os.stat(path))
         except FileExistsError:
             if os.path.islink(path) and not os.path.exists(path):
                 raise StoreError(f"cannot make the directory {path!r}: it is a link that leads nowhere") from None
             if not os.path.isdir(path):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
-        if durable:
-            directory = open_descriptor(os.path.dirname(path) or "/", DIRECTORY)
-            try:
-                os.fsync(directory)
-            finally:
-                close_file(directory)
 
 
 _WINDOWS: Final = os.name == "nt"

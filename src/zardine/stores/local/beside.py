@@ -30,6 +30,7 @@ import google_crc32c
 from zardine.buffers import BytesLike
 from zardine.kernel import KERNEL
 from zardine.stores.file_calls import close_file, flush_file, open_descriptor, read_part
+from zardine.stores.local.directory_sync import sync_names
 
 if TYPE_CHECKING:
     from zardine._kernel import KnownFile, NewFiles
@@ -173,7 +174,7 @@ class EditRecord:
 
         ``None`` where the edit was done, or the file is not the one that was edited any more.
         """
-        # one more byte: see EditableFile.extend
+        # one byte more: see zardine.engine.update_shard
         longest = self.after.at + self.length if self.is_copied else self.after.size + 1
         if size == self.after.size or not self.before.size <= size <= longest:
             return None
@@ -225,19 +226,25 @@ class RecordFile:
         """Leave a record, where there is none. It is on the disk then, if that is promised."""
         file = open_descriptor(self._name, _NEW, 0o666, dir_fd=self._directory)
         try:
-            data = record.encode()
-            while data:
-                data = data[os.write(file, data) :]
-            flush_file(file)
-            if self._durable:
-                os.fsync(file)
-                os.fsync(self._directory)
+            try:
+                data = record.encode()
+                while data:
+                    data = data[os.write(file, data) :]
+                flush_file(file)
+                if self._durable:
+                    os.fsync(file)
+            finally:
+                close_file(file)
+            self.sync_names()
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(self._name, dir_fd=self._directory)
             raise
-        finally:
-            close_file(file)
+
+    def sync_names(self) -> None:
+        """Sync the names in the directory, if the store promises durability."""
+        if self._durable:
+            sync_names(self._directory)
 
     def exists(self) -> bool:
         """Whether there is one."""

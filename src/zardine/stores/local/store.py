@@ -43,6 +43,7 @@ from zardine.stores.late_closing import made_room
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
+from zardine.stores.local.directory_sync import sync_names
 from zardine.stores.local.file_times import is_settled
 from zardine.stores.local.new_file import NEW, NewFile
 from zardine.stores.locks import (
@@ -133,7 +134,8 @@ class LocalStore(Store):
       file system only as far as its ``flock`` does. Where that is missing, they hold between threads: changing a part
       of a shard or chunk is an error unless the setting ``allow_lost_updates`` allows it, and changing a metadata
       document warns. Programs that write by other means do not take part.
-    - With ``durable``, a write has reached the disk (``fsync`` of file and directory) when it returns.
+    - With ``durable``, a write has reached the disk when it returns: the file and its directory are synced, and once in
+      a process the directories above, whoever made them.
 
     Directories that :meth:`erase` leaves empty are removed; a directory that is empty is a prefix without keys.
     """
@@ -439,12 +441,11 @@ class LocalStore(Store):
                 status = self._name(new.directory, new.temporary, new.fd, name, key, condition, lock)
             except FileNotFoundError:  # the directory is gone, and the file with it
                 self._lost(key)
-            if self._durable:
-                os.fsync(new.directory)
+            self._sync_name(new.directory)
             return version_of(status)
 
         new = NewFile(
-            lambda: self._base.open(prefix, create=True, durable=self._durable),
+            lambda: self._base.open(prefix, create=True),
             self._finish,
             put,
             lambda error: self._fail("write", key, error),
@@ -711,6 +712,8 @@ class LocalStore(Store):
                 now = os.stat(name, dir_fd=directory)
             except FileNotFoundError:
                 self._lost(key)
+            except OSError:
+                return ""  # no version: the edit is done, and the next reader looks again
             if not os.path.samestat(now, status):
                 self._lost(key)
             return version_of(now)
@@ -796,7 +799,7 @@ class LocalStore(Store):
 
     @contextmanager
     def _directory(self, prefix: str, *, create: bool = False) -> Generator[int, None, None]:
-        directory = self._base.open(prefix, create=create, durable=self._durable)
+        directory = self._base.open(prefix, create=create)
         try:
             yield directory
         finally:
@@ -811,7 +814,7 @@ class LocalStore(Store):
                 directory = self._base.open(prefix)
             except FileNotFoundError:
                 made, made_base = True, not os.path.isdir(self._base.path)
-                directory = self._base.open(prefix, create=True, durable=self._durable)
+                directory = self._base.open(prefix, create=True)
         except OSError as error:
             self._fail("lock", key, error)
         try:
@@ -854,7 +857,7 @@ class LocalStore(Store):
                 directory, lock = held
                 lock.status = lock.look()
                 return self._put(directory, name, key, (data,), condition, lock)
-            directory = self._base.open(prefix, create=True, durable=self._durable)
+            directory = self._base.open(prefix, create=True)
             try:
                 return self._put(directory, name, key, (data,), condition)
             finally:
@@ -886,9 +889,17 @@ class LocalStore(Store):
             raise
         finally:
             close_file(file)
-        if self._durable:
-            os.fsync(directory)
+        self._sync_name(directory)
         return version_of(status)
+
+    def _sync_name(self, directory: int) -> None:
+        """Sync the name that a value in an open directory has just got, if that is promised."""
+        if self._durable:
+            try:
+                sync_names(directory)
+            except OSError as error:
+                error.add_note("the change takes effect nevertheless, but a loss of power may undo it")
+                raise
 
     def _name(
         self,
@@ -964,12 +975,20 @@ class LocalStore(Store):
             if self._link(directory, temporary, name, file):
                 with contextlib.suppress(OSError):
                     os.unlink(temporary, dir_fd=directory)
-                return os.fstat(file)
+                return self._look_at_named(file)
             if lock.look() is not None:
                 return None
         rename_file(temporary, name, file, directory)
         forget_edit(directory, name, durable=self._durable)
-        return os.fstat(file)
+        return self._look_at_named(file)
+
+    def _look_at_named(self, file: int) -> os.stat_result:
+        """Return what the system says of a file that has just got its name."""
+        try:
+            return os.fstat(file)
+        except OSError as error:
+            error.add_note("the change takes effect nevertheless")
+            raise
 
     def _put_up_with_races(self, key: str, condition: Condition, refusal: int, device: int) -> None:
         """Warn once where no lock excludes other processes; refuse what would undo their changes unasked."""
@@ -1035,6 +1054,8 @@ class LocalStore(Store):
         if error.errno == errno.ENOTDIR:
             reason = "a part of it is a key itself (a file), so nothing can lie below it"
         failure = StoreError(f"cannot {what} key {key!r} of {self}: {reason}")
+        for note in getattr(error, "__notes__", ()):
+            failure.add_note(note)
         failure.errno = error.errno
         failure.filename = self._base.path_of(key)
         raise failure from error

@@ -144,6 +144,7 @@ def compacted(writer: ZipWriter, directory: ZipDirectory, name: str) -> ZipState
         if not writer.is_current():
             raise StoreError(f"{name} was removed or replaced by another program while it was rewritten")
         rename_file(temporary, writer.path, file)
+        writer.sync_name()
         data.size, data.identity = new.end, new.identity
         return ZipState(data.identity, packed)
     except BaseException:
@@ -389,14 +390,16 @@ class ZipArchive:
     def _write_directory(self, writer: ZipWriter, directory: ZipDirectory) -> None:
         try:
             writer.write_directory(directory)
+            self._state = ZipState(writer.identity, directory)
         except OSError as error:
             if writer.has_lost:
                 with contextlib.suppress(OSError):
                     os.ftruncate(writer.file, directory.stop)
                 self.abandon()
                 error.strerror = f"{error.strerror}; what was written since it was last flushed is lost"
+            else:
+                error.add_note("the change waits in this process: it takes effect when the store is flushed again")
             self._fail("write the directory of", error)
-        self._state = ZipState(writer.identity, directory)
         directory.data.size = writer.end
         if isinstance(directory.data, FileBytes):
             directory.data.identity = self._state.identity
@@ -416,6 +419,8 @@ class ZipArchive:
 
     def _fail(self, what: str, error: OSError) -> NoReturn:
         failure = StoreError(f"cannot {what} {self}: {error.strerror}")
+        for note in getattr(error, "__notes__", ()):
+            failure.add_note(note)
         failure.errno = error.errno
         failure.filename = self.path
         raise failure from error

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import zipfile
 import zlib
 from collections.abc import Sequence
+from typing import Final
 
 from zardine.buffers import BytesLike
 from zardine.stores.file_calls import close_file, flush_file
+from zardine.stores.local.directory_sync import DIRECTORY, sync_names
 from zardine.stores.zip.directory import ZipDirectory
 from zardine.stores.zip.file import identity_of
 from zardine.stores.zip.lock import open_locked, release
 from zardine.stores.zip.records import directory_bytes, entry
+
+_NO_SYNC: Final = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.EROFS, errno.EACCES, errno.EPERM}
+"""What a file system answers that syncs no directories, or not this one for this user."""
 
 
 class ZipWriter:
@@ -64,8 +70,21 @@ class ZipWriter:
         self._sync()
         self._write((directory_bytes(directory.written(), self.end, directory.comment),))
         self._sync()
+        self.sync_name()
         self.changed = False
         directory.stop = self.end
+
+    def sync_name(self) -> None:
+        """Sync the name of the file, where the file system can."""
+        try:
+            directory = os.open(os.path.dirname(self.path), DIRECTORY)
+            try:
+                sync_names(directory)
+            finally:
+                os.close(directory)
+        except OSError as error:
+            if error.errno not in _NO_SYNC:
+                raise
 
     @property
     def identity(self) -> tuple[int, ...]:
