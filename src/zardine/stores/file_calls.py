@@ -20,11 +20,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import starmap
-from typing import Final, TypeVar
+from typing import Final
 
 from zardine.buffers import BytesLike
-
-_T = TypeVar("_T")
 
 TOO_MANY: Final = {errno.EMFILE, errno.ENFILE}
 """Errors that say that this process, or the system, has too many open files."""
@@ -33,18 +31,6 @@ _NO_ARGUMENTS: Final = ((),)
 
 spare_files: Final[list[Callable[[], object]]] = []
 """Functions that close files that are open only to make later calls faster; each module with such files adds one."""
-
-
-def _without_spare_files(call: Callable[[], _T]) -> _T:
-    """Return the result of ``call``. If there are too many open files, close the spare ones and call it once more."""
-    try:
-        return call()
-    except OSError as error:
-        if error.errno not in TOO_MANY:
-            raise
-    for close in spare_files:
-        close()
-    return call()
 
 
 def open_descriptor(path: str | bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
@@ -57,21 +43,36 @@ def copy_descriptor(file: int) -> int:
     return _new_descriptor(partial(os.dup, file))
 
 
-def _new_descriptor(call: Callable[[], int]) -> int:
+def _new_descriptor(call: Callable[[], int], *, is_last: bool = False) -> int:
     opened: list[int] = []
     try:
-        # in C from the call to the list: Ctrl-C is not noticed in between
-        _without_spare_files(lambda: opened.extend(starmap(call, _NO_ARGUMENTS)))
+        opened.extend(starmap(call, _NO_ARGUMENTS))  # in C up to the list: Ctrl-C is not noticed in between
         return opened[0]
+    except OSError as error:
+        if is_last or error.errno not in TOO_MANY:
+            raise
     except BaseException:
         for file in opened:
             os.close(file)
         raise
+    _close_spare_files()
+    return _new_descriptor(call, is_last=True)
+
+
+def _close_spare_files() -> None:
+    for close in spare_files:
+        close()
 
 
 def scan_directory(path: int | str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
     """Return the entries of a directory, as :func:`os.scandir` does."""
-    return _without_spare_files(partial(os.scandir, path))
+    try:
+        return os.scandir(path)
+    except OSError as error:
+        if error.errno not in TOO_MANY:
+            raise
+    _close_spare_files()
+    return os.scandir(path)
 
 
 def flush_file(file: int) -> None:
