@@ -22,6 +22,8 @@ _NOTHING = "0 samples"
 def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt.NDArray[Any]]]:
     """Positions ``(N, 3)``, the row of each parent (-1: none), and the attributes ``type`` and ``radius``.
 
+    Roots are samples with a negative parent, or with the parent 0 where no other sample has this number.
+
     Raises :class:`~zardine.errors.DataError` for lines without seven numbers, numbers that are there twice, parents
     that are not there, and files without a sample that do not say so (``# 0 samples``). Warns of further columns, and
     of a ``SCALE`` in the header.
@@ -58,9 +60,10 @@ def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt
         raise DataError(f"{source}: numbers, types and parents are whole numbers of up to 32 bits")
     ids, above = table[:, :1].astype(np.int64), table[:, 6:].astype(np.int64)
     parents = find_rows(ids, above)
-    parents[above[:, 0] < 0] = -1
+    parents[(above[:, 0] < 0) | ((above[:, 0] == 0) & (ids[:, 0] == 0))] = -1
     _check_numbers(source, ids[:, 0], lines)
-    lost = np.flatnonzero((parents < 0) & (above[:, 0] >= 0))
+    # a parent 0 that is no sample is that of a root: some programs write 0 in the place of -1
+    lost = np.flatnonzero((parents < 0) & (above[:, 0] > 0))
     if len(lost):
         row = int(lost[0])
         raise DataError(

@@ -301,7 +301,7 @@ def _plain_options(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     own = ("dtype", "geometry_type") if name in _OF_LINES else ("dtype",)
     stored = cast(StoreOptions, {each: value for each, value in options.items() if each not in own})
     check_options(stored)
-    layout_from(None, stored.get("compressor"), stored.get("codec_config"), stored.get("checksum"), 3)
+    layout_from(1, stored.get("compressor"), stored.get("codec_config"), stored.get("checksum"), 1)
     return {each: _as_json(each, value) for each, value in options.items() if each != "overwrite"}
 
 
