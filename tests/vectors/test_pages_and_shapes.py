@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from vectors.geometry_samples import values
 import zardine
+from vectors.geometry_samples import values
 from zardine import vectors
 from zardine.cli.commands import root
 from zardine.codecs import ShardingCodec

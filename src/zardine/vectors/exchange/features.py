@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,13 @@ import numpy as np
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import LENGTHS, Step, Whole
 from zardine.vectors.exchange.losses import storable
+from zardine.vectors.outside import warn
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.polylines import write_spooled_lines
 
 NOTHING = "so that nothing tells whether it is of points or of lines; vectors.create makes an empty store"
+MEASURES = "m"
+"""What the attribute of vertices is called that has their measures (M)."""
 EXACT = 2**53
 """Up to here, float64 holds all integers."""
 
@@ -24,8 +27,8 @@ def store_features(
 ) -> None:
     """Write lines, if there is a table of their lengths, or else points."""
     of_lines = whole.of_lines
+    whole.rename(storable({name: name for name in whole.columns}, source))
     if LENGTHS not in of_lines:
-        whole.rename(storable({name: name for name in whole.columns}, source))
         write_spooled_points(path, whole, options, step, origin)
         return
     columns = storable({name: each for name, each in of_lines.items() if name != LENGTHS}, source)
@@ -36,6 +39,28 @@ def store_features(
 def is_large(values: Any) -> bool:
     """Return whether float64 does not hold some of the integers."""
     return any(abs(each) >= EXACT for each in values)
+
+
+def tell_of_missing(source: Path, integers: Sequence[str], flags: Sequence[str]) -> None:
+    """Warn of columns of integers, and of truth values, that are float64 in the store as it has no missing ones."""
+    if integers:
+        told = ", ".join(map(repr, integers))
+        warn(source, f"integers are stored as float64, since values are missing, which are NaN: {told}")
+    if flags:
+        told = ", ".join(map(repr, flags))
+        warn(source, f"truth values are stored as 1.0 and 0.0, since values are missing, which are NaN: {told}")
+
+
+def tell_of_times(source: Path, names: Sequence[str]) -> None:
+    """Warn of columns of times, which are text in the store."""
+    if names:
+        warn(source, f"dates and times are stored as text (ISO 8601): {', '.join(map(repr, names))}")
+
+
+def are_times(series: Any) -> bool:
+    """Return whether a column that is stored as text holds dates, times or durations."""
+    there = series.dropna()
+    return len(there) > 0 and not isinstance(there.iloc[0], str)
 
 
 def column_of_series(series: Any) -> Any:

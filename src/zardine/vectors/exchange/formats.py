@@ -219,17 +219,19 @@ def import_vectors(
         _check_stays(given, find_place(path, mode="a"))
     parts = _opened(given, chosen, options)
     plan = _plan_for(given, path, chosen, options, workers, parts)
-    if plan is not None:
-        _run(plan, workers, progress)
-        return
-    if workers is not None:
+    if plan is None and workers is not None:
         parts.close()
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
-    target = Place.of(*find_place(path, mode="a"), given=path)
-    discard(target, "import", str(given) if isinstance(given, Place) else str(given.absolute()))
     try:
+        if plan is not None:
+            _run(plan, workers, progress)
+            return
+        target = Place.of(*find_place(path, mode="a"), given=path)
+        discard(target, "import", str(given) if isinstance(given, Place) else str(given.absolute()))
         import_parts(parts, str(source), path, options, progress)
     except UnsupportedError:  # of a file that is not what its metadata tell
+        if plan is not None:
+            plan.cancel()
         if chosen.name != "parquet" or _file(source).is_dir():
             raise
         import_parts(FeatureParts(_file(source), options, AT_ONCE), str(source), path, options, progress)

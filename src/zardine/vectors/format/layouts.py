@@ -69,9 +69,10 @@ def layout_from(shard_shape: Any, compressor: Any, codec_config: Any, checksum: 
     """The layout that a user asks for.
 
     ``codec_config`` is a list of codecs, or a mapping with ``codecs`` (and perhaps ``chunk_grid``) as a Zarr array
-    document has them; of a ``sharding_indexed`` codec in it the inner codecs count. Codecs that turn arrays into bytes
-    are left out: that is always ``vlen-bytes``. The inner chunk is always one cell. A ``crc32c`` ends every cell if ``checksum`` says so; if that is
-    ``None``, unless the setting ``array.checksum`` is off, or ``codec_config`` says all. Raises :class:`DataError`.
+    document has them; of a ``sharding_indexed`` codec in it the inner codecs count, and its inner chunk is one cell.
+    Codecs that turn arrays into bytes are left out: that is always ``vlen-bytes``. A ``crc32c`` ends every cell if
+    ``checksum`` says so; if that is ``None``, unless the setting ``array.checksum`` is off, or ``codec_config`` says
+    all. Raises :class:`DataError`.
     """
     if checksum is not None and not isinstance(checksum, bool):
         raise DataError(f"checksum is True, False or None, not {checksum!r}")
