@@ -7,11 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from zardine.errors import ZarrUserWarning
+
+STEPS: Final = "las"
+"""The table in ``crs`` that says in which steps a LAS file had its coordinates: no other format loses by it."""
 
 _kept: ContextVar[list[str] | None] = ContextVar("kept", default=None)
 
@@ -124,8 +127,14 @@ def warn_names(names: Iterable[str], target: Path | str, why: str) -> None:
         warn(target, f"attributes cannot be kept: {told}: {why}")
 
 
+def without_steps(crs: Any) -> Any:
+    """Return what a store says of its reference system, without :data:`STEPS`; ``None`` for nothing."""
+    return ({name: each for name, each in crs.items() if name != STEPS} if isinstance(crs, Mapping) else crs) or None
+
+
 def known_crs(given: Mapping[str, Any] | None, target: Path | str) -> Any:
     """Return the coordinate reference system of PROJ that a store names; warns of one that there is none for."""
+    given = without_steps(given)
     if not given:
         return None
     with needing(target):

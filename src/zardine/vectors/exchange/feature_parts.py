@@ -29,11 +29,9 @@ from zardine.vectors.exchange.features import (
     column_of_series,
     is_large,
     store_features,
-    tell_of_missing,
-    tell_of_times,
 )
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import reading
+from zardine.vectors.exchange.losses import reading, tell_of_missing, tell_of_times
 from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.exchange.whole_files import is_cut_off
 from zardine.vectors.outside import needing, warn, warn_names

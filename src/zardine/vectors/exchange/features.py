@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import LENGTHS, Step, Whole
 from zardine.vectors.exchange.losses import storable
-from zardine.vectors.outside import warn
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.polylines import write_spooled_lines
 
@@ -39,22 +38,6 @@ def store_features(
 def is_large(values: Any) -> bool:
     """Return whether float64 does not hold some of the integers."""
     return any(abs(each) >= EXACT for each in values)
-
-
-def tell_of_missing(source: Path, integers: Sequence[str], flags: Sequence[str]) -> None:
-    """Warn of columns of integers, and of truth values, that are float64 in the store as it has no missing ones."""
-    if integers:
-        told = ", ".join(map(repr, integers))
-        warn(source, f"integers are stored as float64, since values are missing, which are NaN: {told}")
-    if flags:
-        told = ", ".join(map(repr, flags))
-        warn(source, f"truth values are stored as 1.0 and 0.0, since values are missing, which are NaN: {told}")
-
-
-def tell_of_times(source: Path, names: Sequence[str]) -> None:
-    """Warn of columns of times, which are text in the store."""
-    if names:
-        warn(source, f"dates and times are stored as text (ISO 8601): {', '.join(map(repr, names))}")
 
 
 def are_times(series: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from zardine.errors import DataError, ZardineError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.columns import check_name
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.outside import needing, warn, without_steps
 from zardine.vectors.storing.store import VectorStore
 
 LINES = ("line", "polyline", "streamline")
@@ -82,7 +82,7 @@ def check_store(
             warn(target, f"{family.replace('_', ' ')} cannot be kept: {', '.join(names)}")
     if not groups and opened.table("groups") is not None:
         warn(target, "groups cannot be kept")
-    if not crs and owner.root.block.get("crs"):
+    if not crs and without_steps(owner.root.block.get("crs")):
         warn_crs(target, "the format has no place for it")
     if not axes:
         warn_axes(owner.root.axes, target)
@@ -149,6 +149,22 @@ def storable(columns: Mapping[Any, Any], source: Path | str) -> dict[str, Any]:
             name += "_"
         found[name] = values
     return found
+
+
+def tell_of_missing(source: Path | str, integers: Sequence[str], flags: Sequence[str]) -> None:
+    """Warn of columns of integers, and of truth values, that are float64 in the store as it has no missing ones."""
+    if integers:
+        told = ", ".join(map(repr, integers))
+        warn(source, f"integers are stored as float64, since values are missing, which are NaN: {told}")
+    if flags:
+        told = ", ".join(map(repr, flags))
+        warn(source, f"truth values are stored as 1.0 and 0.0, since values are missing, which are NaN: {told}")
+
+
+def tell_of_times(source: Path | str, names: Sequence[str]) -> None:
+    """Warn of columns of times, which are text in the store."""
+    if names:
+        warn(source, f"dates and times are stored as text (ISO 8601): {', '.join(map(repr, names))}")
 
 
 def bounds_of_nothing(source: Path | str, options: Mapping[str, Any]) -> dict[str, Any]:

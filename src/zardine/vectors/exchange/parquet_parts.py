@@ -18,11 +18,9 @@ from zardine.vectors.exchange.features import (
     EXACT,
     column_of_series,
     store_features,
-    tell_of_missing,
-    tell_of_times,
 )
 from zardine.vectors.exchange.file_parts import LENGTHS, FileParts, Piece, Step, Whole
-from zardine.vectors.exchange.losses import reading
+from zardine.vectors.exchange.losses import reading, tell_of_missing, tell_of_times
 from zardine.vectors.outside import needing, warn
 
 _KINDS: Final = {"Point": 0, "LineString": 1}
