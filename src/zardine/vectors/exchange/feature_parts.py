@@ -304,6 +304,7 @@ class Layer:
             flags = [each.name for each in fields if types.is_boolean(each.type)]
             return cls(dict.fromkeys(integers, _INTEGERS) | dict.fromkeys(flags, _FLAGS), False, None, False, ())
         with needing(source):
+            import_module("geopandas")
             pyogrio: Any = import_module("pyogrio")
         with reading(source), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")

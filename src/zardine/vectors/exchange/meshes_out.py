@@ -24,7 +24,8 @@ from zardine.vectors.exchange.level_parts import (
     own,
 )
 from zardine.vectors.exchange.losses import check_rank, check_store, is_rounded, warn_rounded
-from zardine.vectors.exchange.meshes import COLOURS, NO_FACES
+from zardine.vectors.exchange.meshes import COLOURS
+from zardine.vectors.exchange.obj import NO_FACES
 from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import needing, warn, warn_names, warn_objects
 from zardine.vectors.reading.kept import kind_of
