@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -109,6 +109,21 @@ def with_ids(columns: Mapping[str, Any], ids: Any, target: Path | str, *, in_ord
         warn(target, "the ids of objects cannot be kept: there is an attribute 'object_id'")
         return dict(columns)
     return {**columns, "object_id": ids}
+
+
+def tell_of_comments(source: Path | str, comments: Sequence[str]) -> None:
+    """Warn of comments in a file, which a store does not hold."""
+    there = [each.strip() for each in comments if each.strip()]
+    if there:
+        more = f" and {len(there) - 1} more lines" if len(there) > 1 else ""
+        warn(source, f"comments are left out: {there[0][:200]!r}{more}")
+
+
+def tell_of_booleans(columns: Mapping[str, Any], target: Path | str) -> None:
+    """Warn of truth values in ``columns``, which a format holds as numbers."""
+    names = [name for name, each in columns.items() if each.dtype.kind == "b"]
+    if names:
+        warn(target, f"truth values are written as numbers, 0 and 1: {', '.join(map(repr, names))}")
 
 
 def warn_objects(ids: Any, target: Path | str) -> None:

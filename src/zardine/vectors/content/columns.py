@@ -154,7 +154,9 @@ def _without_mask(name: str, values: Any) -> npt.NDArray[Any]:
             f"attribute {name!r}: values are masked, the first in row {row}; leave these rows out, or fill them "
             "(floats with NaN)"
         )
-    return np.where(mask, None, data.astype(object))
+    found: npt.NDArray[Any] = data.astype(object)
+    found[mask] = None
+    return found
 
 
 def _is_number(value: Any) -> bool:

@@ -27,6 +27,7 @@ from zardine.vectors.content.columns import Column, column_of, columns_of
 from zardine.vectors.content.content import Columns
 from zardine.vectors.content.parts import AT_ONCE, ENDS, OWNER
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.listing import Seen, listed
 from zardine.vectors.exchange.losses import storable, tell_of_missing
 from zardine.vectors.graph import write_spooled_graph
@@ -49,6 +50,33 @@ CHUNK: Final = 2**17
 _TEXT: Final = 120
 """Bytes of a text in memory, about."""
 _FIXED: Final = 16 * 2**20
+
+
+FATES = fates(
+    two_axes="kept/kept",
+    four_axes="kept/kept",
+    axis_names="kept/kept",
+    units="kept/kept",
+    scales="kept/kept: as the table 'geff' of crs; positions stay as they are",
+    precision="kept/kept",
+    integers="kept/kept",
+    floats="kept/kept",
+    booleans="kept/kept",
+    text="kept/kept",
+    several_values="kept/kept",
+    missing_integers="told/-: as float64 and NaN",
+    missing_booleans="told/-: as 1.0, 0.0 and NaN",
+    missing_text="kept/kept",
+    vertex_attributes="kept/kept",
+    object_attributes="-/told",
+    link_attributes="kept/kept: of edges",
+    ids="kept/kept: as the attribute 'node_id'; of objects as tracklets",
+    groups="-/told",
+    crs="-/told",
+    bounds="-/told",
+    metadata="kept/told: as the table 'geff' of crs; attributes of the store are told",
+    comments="kept/-: names, descriptions and units of properties",
+)
 
 
 class GeffParts:

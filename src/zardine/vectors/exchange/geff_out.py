@@ -29,7 +29,7 @@ from zardine.vectors.exchange.geff import (
 from zardine.vectors.exchange.level_parts import OBJECT_ID, SeenColumns, numbers_of, own
 from zardine.vectors.exchange.losses import LINES, warn_crs
 from zardine.vectors.format.ragged import row_numbers
-from zardine.vectors.outside import numbers, warn_names
+from zardine.vectors.outside import numbers, warn, warn_names
 from zardine.vectors.reading.kept import kind_of
 from zardine.vectors.results import Graph, Mesh, Polylines, Skeleton
 from zardine.vectors.storing.store import VectorStore
@@ -218,6 +218,11 @@ class GeffValues:
             if are_tracked and OBJECT_ID not in looks:
                 looks[OBJECT_ID] = _Look(OBJECT_ID, np.zeros(0, np.int64))
                 tracks = {"tracklet": OBJECT_ID} if self._kind in LINES else {}
+        bounds = np.asarray(self._root.block["bounds"], np.float64).astype(dtype)
+        if self._level == 0 and nodes[-1] and not np.array_equal(bounds, np.stack([low, high]).astype(dtype)):
+            warn(
+                name, f"the bounds of the store, {bounds.tolist()}, cannot be kept: min and max are those of positions"
+            )
         axes = [
             {
                 **{key: axis[key] for key in ("name", "type", "unit") if axis.get(key)},

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from zardine.errors import DataError, ZardineError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.columns import check_name
+from zardine.vectors.format.documents import ROOT
+from zardine.vectors.format.layouts import SHARDED_NOTE
 from zardine.vectors.outside import needing, warn, without_steps
 from zardine.vectors.storing.store import VectorStore
 
@@ -86,7 +88,17 @@ def check_store(
         warn_crs(target, "the format has no place for it")
     if not axes:
         warn_axes(owner.root.axes, target)
+    warn_root(owner, target)
     return kind
+
+
+def warn_root(store: VectorStore, target: Path | str) -> None:
+    """Warn of what the root says beside what zardine and Zarr Vectors say there."""
+    own = (ROOT, "multiscales", "ome")
+    told = {name: each for name, each in store.root.attributes.items() if name not in own}
+    names = [name for name, each in told.items() if name[:8] != "zardine_" and each != SHARDED_NOTE]
+    if names:
+        warn(target, f"attributes of the store cannot be kept: {', '.join(map(repr, names))}")
 
 
 def warn_crs(target: Path | str, why: str) -> None:

@@ -18,10 +18,11 @@ from zardine.vectors.content.parts import ENDS, OWNER
 from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.losses import bounds_of_nothing, reading, storable
 from zardine.vectors.exchange.obj import read_obj
 from zardine.vectors.mesh import write_spooled_mesh
-from zardine.vectors.outside import needing, warn, warn_names
+from zardine.vectors.outside import needing, tell_of_comments, warn, warn_names
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import triangles
 
@@ -36,6 +37,83 @@ _FIXED = 64 * 2**20
 
 
 COLOURS = ("red", "green", "blue", "alpha")
+
+
+PLY = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    object_attributes="-/told",
+    ids="-/told: of a folder of files kept as their names",
+    groups="-/told",
+    crs="-/told",
+    bounds="-/told",
+    metadata="told/told: other elements",
+    precision="kept/told: in float32",
+    integers="-/told",
+    floats="kept/kept",
+    booleans="-/told: as 0 and 1",
+    text="-/told",
+    several_values="-/told",
+    missing_text="-/told",
+    vertex_attributes="kept/kept",
+    link_attributes="kept/kept: of faces",
+    normals="kept/told: as nx, ny, nz; an attribute of three values is told",
+    uv="kept/told: as the file has them; an attribute of two values is told",
+    colours="kept/kept",
+    comments="told/-",
+)
+OBJ = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    object_attributes="-/told",
+    ids="-/told: of a folder of files kept as their names",
+    groups="-/told",
+    crs="-/told",
+    bounds="-/told",
+    metadata="told/told: lines, points, groups, materials",
+    precision="kept/kept",
+    integers="-/told",
+    floats="-/told",
+    booleans="-/told",
+    text="-/told",
+    several_values="-/told",
+    missing_text="-/told",
+    vertex_attributes="-/told",
+    link_attributes="-/told",
+    normals="kept/told: as the attribute 'normal' of vertices, or of faces where corners differ",
+    uv="kept/told: as the attribute 'uv' of vertices, or of faces where corners differ",
+    colours="kept/kept",
+    comments="told/-",
+)
+STL = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    object_attributes="-/told",
+    ids="-/told: of a folder of files kept as their names",
+    groups="-/told",
+    crs="-/told",
+    bounds="-/told",
+    metadata="-/told",
+    precision="-/told: in float32",
+    integers="-/told",
+    floats="-/told",
+    booleans="-/told",
+    text="-/told",
+    several_values="-/told",
+    missing_text="-/told",
+    vertex_attributes="-/told",
+    link_attributes="kept/told: of faces, as 'stl' (two bytes beside each)",
+    normals="-/told: they follow from the corners",
+    uv="-/told",
+    colours="-/told",
+    comments="told/-: the text of the header",
+)
 
 
 class MeshParts:
@@ -70,7 +148,9 @@ class MeshParts:
     def read(self, number: int) -> Piece:
         """Return the meshes of the files of a part."""
         files = self._list.part(number)
-        found = [_mesh(file) for file in files]
+        comments = list[str]()
+        found = [_mesh(file, comments) for file in files]
+        tell_of_comments(self._source, comments)
         gc.collect(1)  # what trimesh makes refers to itself; who has many other objects would keep it for long
         if self._list.names is not None:
             found = [_of_folder(piece, file) for piece, file in zip(found, files, strict=True)]
@@ -128,12 +208,13 @@ def _of_folder(piece: Piece, file: Path) -> Piece:
     return replace(piece, links={ENDS: faces, **{n: v[origin] for n, v in piece.links.items() if n != ENDS}})
 
 
-def _mesh(source: Path) -> Piece:
-    """What is in a file."""
+def _mesh(source: Path, comments: list[str]) -> Piece:
+    """What is in a file, but for its comments, which are added to ``comments``."""
     suffix = source.suffix.lower()
     if suffix == ".obj":
-        return read_obj(source)
+        return read_obj(source, comments)
     declared = _check_ply(source) if suffix == ".ply" else {}
+    comments += _comments(source, suffix)
     if declared.get("vertex") == 0 or (suffix == ".stl" and _check_stl(source) == 0):
         links = {ENDS: np.zeros((0, 3), np.int64)} if suffix == ".stl" or "face" in declared else {}
         return Piece(np.zeros((0, 3)), {}, {}, links)
@@ -282,6 +363,17 @@ def _check_ply(source: Path) -> dict[str, int]:
                 f"number {short + 1} are not all there: {' '.join(rows[short])!r}"
             )
     return declared
+
+
+def _comments(source: Path, suffix: str) -> list[str]:
+    """The comments in the header of a PLY file, or the text of that of an STL file."""
+    with source.open("rb") as file:
+        data = file.read(2**16)
+    if suffix == ".ply":
+        lines = data.partition(b"end_header")[0].decode("utf-8", "replace").splitlines()
+        return [line.partition(" ")[2] for line in lines if line.startswith(("comment ", "obj_info "))]
+    head = data.partition(b"\n")[0] if data.lstrip()[:5].lower() == b"solid" and b"\0" not in data[:512] else data[:80]
+    return [head.decode("latin-1").strip("\0 \r\n").removeprefix("solid").strip()]
 
 
 def _is_whole(values: list[str], lists: list[bool]) -> bool:

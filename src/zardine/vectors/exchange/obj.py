@@ -21,6 +21,8 @@ from zardine.vectors.content.parts import ENDS
 from zardine.vectors.exchange.file_parts import Piece
 from zardine.vectors.outside import warn
 
+LEGEND: Final = "# vertices x y z, faces of three of them"
+"""The first line of a file that an export has written."""
 NO_FACES: Final = "# 0 vertices, 0 faces"
 """A line of an OBJ file that holds nothing, so that it is not taken for one that is cut off."""
 _COLOURS: Final = ("red", "green", "blue")
@@ -35,14 +37,16 @@ Words = tuple[int, list[str]]
 """The number of a line, and its words."""
 
 
-def read_obj(source: Path) -> Piece:
+def read_obj(source: Path, comments: list[str]) -> Piece:
     """Return the mesh of a file: triangles; faces of more corners are cut into them. Warns of what is left out.
+
+    Comments are added to ``comments``.
 
     Raises :class:`~zardine.errors.DataError` for vertices of less than three numbers and faces of less than three
     corners, as a file has that is cut off, for faces between vertices that are not there, and for a file without
     vertices or faces that does not say so, as ours do.
     """
-    lines = _lines(source)
+    lines = _lines(source, comments)
     if not lines:
         return Piece(np.zeros((0, 3)), {}, {}, {ENDS: np.zeros((0, 3), np.int64)})
     tables = {kind: _numbers(source, [each for each in lines if each[1][0] == kind]) for kind in _CORNER}
@@ -62,14 +66,17 @@ def read_obj(source: Path) -> Piece:
     return Piece(positions, of_vertices, {}, {ENDS: faces["v"], **of_faces})
 
 
-def _lines(source: Path) -> list[Words]:
-    """The words of the lines of a file; none for one that says that it holds nothing."""
+def _lines(source: Path, comments: list[str]) -> list[Words]:
+    """The words of the lines of a file, and its comments; none for one that says that it holds nothing."""
     text = source.read_text(encoding="utf-8", errors="replace").replace("\\\n", " \f")
     found = list[Words]()
     number = 0
     for line in text.split("\n"):
         number += 1 + line.count("\f")
-        words = line.partition("#")[0].split()
+        text_of_line, _, comment = line.partition("#")
+        words = text_of_line.split()
+        if comment.strip() and f"#{comment}" not in (LEGEND, NO_FACES):
+            comments.append(comment)
         if words:
             found.append((number, words))
         if words and words[0] in ("v", "f") and len(words) < 4:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, columns_with_ids, numbers_among
 from zardine.vectors.exchange.losses import (
     bounds_of_nothing,
@@ -24,7 +25,7 @@ from zardine.vectors.exchange.losses import (
 )
 from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.scan_claims import check_count, check_points, check_records
-from zardine.vectors.outside import STEPS, needing, warn, warn_names, without_steps
+from zardine.vectors.outside import STEPS, needing, tell_of_booleans, warn, warn_names, without_steps
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import Points
 from zardine.vectors.storing.store import VectorStore
@@ -41,6 +42,32 @@ _FILLED = ("zardine", 1, "dimensions that are filled")
 """Who, and under which number, says in a file which of the dimensions that all such files have are filled."""
 _STEP_OF_A_PLANE = 1e-6
 """The step of an axis along which all positions are equal: any does, since the offset is that position."""
+
+
+FATES = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    scales="kept/kept: as the table 'las' of crs, and used where the positions of an axis fit",
+    precision="kept/told: in steps that 32 bits allow",
+    integers="kept/kept",
+    floats="kept/kept",
+    booleans="-/told: as 0 and 1",
+    text="-/told",
+    several_values="kept/kept: up to three; more are told",
+    missing_text="-/told",
+    vertex_attributes="kept/kept",
+    object_attributes="-/told",
+    ids="-/kept: as the dimension 'object_id'",
+    groups="-/told",
+    normals="kept/kept: as an extra dimension",
+    colours="kept/kept: as the dimensions red, green and blue, the numbers as they are",
+    crs="kept/kept",
+    bounds="-/told",
+    metadata="told/told: fields of the header, and records (VLRs) but those of crs",
+    comments="told/-: records (VLRs)",
+)
 
 
 class ScanParts:
@@ -199,7 +226,7 @@ class _Look:
     def __init__(self, name: str, like: npt.NDArray[Any]) -> None:
         import laspy
 
-        self.like = _plain(like)
+        self.like = like
         formats = (laspy.PointFormat(number) for number in _FORMATS)
         fields = (each.dimension_by_name(name) for each in formats if name in each.standard_dimension_names)
         self._limits: dict[tuple[Any, int | None], bool] = {_limits(field): like.ndim == 1 for field in fields}
@@ -259,6 +286,12 @@ def _unfilled(header: Any) -> set[str]:
     return set()
 
 
+def _is_said(value: Any) -> bool:
+    """Whether a field of a header says something: it is not empty, and not what laspy writes of itself."""
+    text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    return text.strip("\0 0-") not in ("", "OTHER")
+
+
 def _warn_left_out(header: Any, source: Path) -> None:
     """Warn of records beside the points, and of waveforms; those of the reference system are told of elsewhere."""
     records = [
@@ -267,6 +300,9 @@ def _warn_left_out(header: Any, source: Path) -> None:
         if each.user_id not in ("LASF_Projection", _FILLED[0])
         and type(each).__name__ not in ("ExtraBytesVlr", "LasZipVlr")
     ]
+    fields = [name for name in ("system_identifier", "file_source_id", "uuid") if _is_said(getattr(header, name))]
+    if fields:
+        warn(source, f"fields of the header are left out: {', '.join(fields)}")
     lost = [f"{len(records)} records beside the points (VLRs and EVLRs)"] if records else []
     if "wavepacket_index" in header.point_format.dimension_names or header.start_of_waveform_data_packet_record:
         lost.append("waveforms")
@@ -348,7 +384,7 @@ def _kept(looks: Mapping[str, _Look], header: Any, target: Path) -> tuple[list[s
     points = laspy.LasData(header)
     fields = set(header.point_format.dimension_names) - set(_COORDINATES)
     for name, look in looks.items():
-        like = look.like
+        like = _plain(look.like)
         if name not in fields and _is_taken(points, name):
             taken.append(name)
         elif name not in fields and len(name.encode()) > 32:
@@ -364,6 +400,7 @@ def _kept(looks: Mapping[str, _Look], header: Any, target: Path) -> tuple[list[s
             extra.append((name, shape + like.dtype.str[1:]))
     warn_names(taken, target, "coordinates, or other parts of a file, are called so")
     warn_names(long, target, "names have up to 32 bytes")
+    tell_of_booleans({name: looks[name].like for name in found}, target)
     return found, extra
 
 
