@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from vectors.test_import_plans import in_parts
@@ -229,3 +230,74 @@ def test_shapefiles_without_their_end(ending: str, tmp_path: Path) -> None:
     place.write_bytes(whole)
     import_vectors(tmp_path / "a.shp", tmp_path / "b.zv", chunk_shape=3)
     assert vectors.open(tmp_path / "b.zv").read().object_attributes["v"].tolist() == [1, 2]
+
+
+geopandas: Any = pytest.importorskip("geopandas")
+pyogrio: Any = pytest.importorskip("pyogrio")
+shapely: Any = pytest.importorskip("shapely")
+
+MEASURED = {
+    "points": ["POINT M (1 2 7)", "POINT M (2 2 8)", "POINT M (3 2 9)"],
+    "points with heights": ["POINT ZM (1 2 3 7)", "POINT ZM (2 2 3 8)", "POINT ZM (3 2 3 9)"],
+    "lines": ["LINESTRING M (0 0 7, 1 1 8)", "LINESTRING M (0 2 9, 1 5 10)"],
+    "lines with heights": ["LINESTRING ZM (0 0 1 7, 1 1 2 8)", "LINESTRING ZM (0 2 1 9, 1 5 2 10)"],
+    "polygons": ["POLYGON M ((0 0 7, 4 0 8, 4 4 9, 0 0 10))"],
+    "several lines": ["MULTILINESTRING ZM ((0 0 1 7, 1 1 1 8), (5 5 1 9, 6 6 1 10))"],
+    "some of them": ["POINT M (1 2 7)", "POINT (2 2)", "POINT M (3 2 9)"],
+    "not the first": ["POINT (1 2)", "POINT M (2 2 8)", "POINT M (3 2 9)"],
+}
+
+
+def with_measures(path: Path, wkts: list[str], rows: int) -> Path:
+    shapes = shapely.from_wkt(wkts)
+    frame = geopandas.GeoDataFrame({"i": range(len(wkts))}, geometry=shapes, crs="EPSG:25830")
+    if path.suffix == ".parquet":
+        frame.to_parquet(path, row_group_size=rows)
+        return path
+    shape = pa.field("g", pa.binary(), metadata={b"ARROW:extension:name": b"geoarrow.wkb"})
+    columns = [pa.array(shapely.to_wkb(shapes, flavor="iso")), pa.array(frame["i"])]
+    table = pa.table(columns, pa.schema([shape, pa.field("i", pa.int64())]))
+    pyogrio.write_arrow(table, str(path), geometry_name="g", geometry_type="Unknown", crs="EPSG:25830")
+    return path
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100])
+@pytest.mark.parametrize("suffix", ["parquet", "gpkg", "shp"])
+@pytest.mark.parametrize("name", MEASURED)
+def test_measures(tmp_path: Path, name: str, suffix: str, rows: int) -> None:
+    if suffix == "shp" and (name in ("some of them", "not the first") or rows > 1):
+        return  # a Shapefile has geometries of one kind
+    source = with_measures(tmp_path / f"in.{suffix}", MEASURED[name], rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ZarrUserWarning)
+        import_vectors(source, tmp_path / "a.zv", chunk_shape=100.0)
+        import_vectors(source, tmp_path / "b.zv", chunk_shape=100.0, workers=1)
+    shapes = shapely.from_wkt(MEASURED[name])
+    wanted = shapely.get_coordinates(shapes, include_z=bool(shapely.has_z(shapes).any()), include_m=True)
+    for path in ("a.zv", "b.zv"):
+        found = vectors.open(tmp_path / path).read()
+        assert rows_of(found.positions, found.attributes["m"]) == rows_of(wanted[:, :-1], wanted[:, -1])
+
+
+def rows_of(positions: Any, values: Any) -> list[list[float]]:
+    pairs = zip(positions.tolist(), values.tolist(), strict=True)
+    return sorted([*place, -1 if value != value else value] for place, value in pairs)
+
+
+def test_measures_beside_an_attribute_of_their_name(tmp_path: Path) -> None:
+    frame = geopandas.GeoDataFrame({"m": [5]}, geometry=shapely.from_wkt(["POINT M (1 2 7)"]))
+    frame.to_parquet(tmp_path / "in.parquet")
+    import_vectors(tmp_path / "in.parquet", tmp_path / "a.zv", chunk_shape=100.0)
+    found = vectors.read_points(tmp_path / "a.zv").attributes
+    assert {name: each.tolist() for name, each in found.items()} == {"m": [5], "m_": [7]}
+
+
+def test_layers_that_are_not_read_are_told(tmp_path: Path) -> None:
+    frame = geopandas.GeoDataFrame({"i": [5]}, geometry=shapely.from_wkt(["POINT (1 2)"]))
+    for layer in ("trees", "roads", "rivers"):
+        frame.to_file(tmp_path / "in.gpkg", layer=layer)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        import_vectors(tmp_path / "in.gpkg", tmp_path / "a.zv", chunk_shape=100.0)
+    (text,) = [str(each.message) for each in told]
+    assert text.endswith("of its layers 'trees' is read; left out: 'roads', 'rivers'")

@@ -7,6 +7,7 @@ import sys
 import tomllib
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,9 +117,73 @@ def test_files_that_say_that_they_hold_nothing(tmp_path: Path, name: str, data: 
 
 def test_obj_with_vertices_that_no_face_uses(tmp_path: Path) -> None:
     assert len(vectors.read_mesh(imported(tmp_path, "a.obj", OBJ + "f 1 2 3\n")).positions) == 4
-    (tmp_path / "b.obj").write_text(OBJ + "vn 0 0 1\nf 1//1 2//1 3//1\n")
-    with pytest.warns(ZarrUserWarning, match="of 4 vertices, 3 are stored"):
-        import_vectors(tmp_path / "b.obj", str(tmp_path / "b.zv"), chunk_shape=5)
+
+
+SMOOTH = "".join(f"vn {x} {y} {z}\n" for x, y, z in trimesh.creation.box().vertices.tolist())
+FLAT = "".join(f"vn {x} {y} {z}\n" for x, y, z in trimesh.creation.box().face_normals.tolist())
+CORNERS: dict[str, tuple[str, Any, set[str], set[str]]] = {
+    "plain": ("", lambda face, corner: f"{corner}", set(), set()),
+    "flat normals": (FLAT, lambda face, corner: f"{corner}//{face}", set(), {"normal"}),
+    "smooth normals": (SMOOTH, lambda face, corner: f"{corner}//{corner}", {"normal"}, set()),
+    "seams": ("vt 0 0\nvt 1 .5\n", lambda face, corner: f"{corner}/{1 + face % 2}", set(), {"uv"}),
+    "no seams": ("vt 0 0\nvt 1 .5\n", lambda face, corner: f"{corner}/{1 + corner % 2}", {"uv"}, set()),
+    "all": ("vt 0 0 1\n" + FLAT, lambda face, corner: f"{corner}/1/{face}", {"uv"}, {"normal"}),
+    "backwards": (FLAT, lambda face, corner: f"{corner - 9}//{face - 13}", set(), {"normal"}),
+    "materials": ("usemtl red\n" + FLAT, lambda face, corner: f"{corner}//{face}", set(), {"normal"}),
+}
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_obj_keeps_its_vertices(tmp_path: Path, name: str) -> None:
+    box, (more, corner, of_vertices, of_faces) = trimesh.creation.box(), CORNERS[name]
+    lines = ["v {:g} {:g} {:g}".format(*place) for place in box.vertices] + ["v 9 9 9"] * (name != "backwards")
+    lines += [more.strip()]
+    lines += ["f " + " ".join(corner(at, each + 1) for each in face) for at, face in enumerate(box.faces, 1)]
+    path = str(tmp_path / "a.zv")
+    (tmp_path / "a.obj").write_text("\n".join(lines) + "\n")
+    import_vectors(tmp_path / "a.obj", path, chunk_shape=20)
+    found = vectors.read_mesh(path)
+    assert len(found.positions) == 8 + (name != "backwards")
+    assert (set(found.attributes), set(found.face_attributes)) == (of_vertices, of_faces)
+    mesh = trimesh.Trimesh(found.positions, found.faces, process=False)
+    assert mesh.is_watertight
+    assert mesh.volume == pytest.approx(1)
+    if "normal" in of_faces:
+        normals = found.face_attributes["normal"].reshape(-1, 3, 3)
+        assert np.allclose(normals, mesh.face_normals[:, np.newaxis], atol=1e-9)
+    if name == "smooth normals":
+        assert np.allclose(found.attributes["normal"][:8], found.positions[:8])
+    if name == "no seams":
+        ways = [box.vertices.tolist().index(place) for place in found.positions[:8].tolist()]
+        assert found.attributes["uv"][:8, 0].tolist() == [float((each + 1) % 2) for each in ways]
+
+
+@pytest.mark.parametrize("corner", ["9", "0", "-5", "x", "", "1/1", "1//2", "1.5"])
+def test_obj_with_corners_that_are_none(tmp_path: Path, corner: str) -> None:
+    refused(tmp_path, "a.obj", OBJ + f"vn 0 0 1\nf 1 2 {corner or '/1'}\n", r"line 6: a corner '.*' names a 'v.?'")
+
+
+def test_obj_with_colours_and_weights(tmp_path: Path) -> None:
+    faces = "f 1 2 3\nf 1 3 4\n"
+    rows = [f"v {x} {y} {z} {shade} 0 {255 - shade}" for shade, (x, y, z) in enumerate(VERTICES)]
+    found = vectors.read_mesh(imported(tmp_path, "a.obj", "\n".join([*rows, faces])))
+    assert sorted(found.attributes["blue"].tolist()) == [252, 253, 254, 255]
+    for name, vertex, told in (("b", "v 1 2 3 .5", "weights"), ("c", "v 1 2 3 1 1 1", "colours"), ("d", rows[0], "")):
+        text = OBJ.replace("v 5 5 5", vertex) if name != "d" else OBJ.replace("v", "v 9 8 7 300 -1 0\nv")
+        (tmp_path / f"{name}.obj").write_text(text + faces)
+        with pytest.warns(ZarrUserWarning, match=told or "colours"):
+            import_vectors(tmp_path / f"{name}.obj", tmp_path / f"{name}.zv", chunk_shape=20)
+
+
+def test_faces_of_obj_that_have_many_corners(tmp_path: Path) -> None:
+    places = "".join(f"v {np.cos(at)} {np.sin(at)} 0\nvt {at} 0\n" for at in range(6))
+    text = places + "f " + " ".join(f"{at}/{at}" for at in range(1, 7)) + "\n"
+    (tmp_path / "a.obj").write_text(text)
+    with pytest.warns(ZarrUserWarning, match="stored as triangles"):
+        import_vectors(tmp_path / "a.obj", tmp_path / "a.zv", chunk_shape=20)
+    found = vectors.read_mesh(tmp_path / "a.zv")
+    assert found.faces.shape == (4, 3)
+    assert sorted(found.attributes["uv"][:, 0].tolist()) == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1e-8, 1 / 3, 1e12])
@@ -180,6 +245,7 @@ def test_obj_with_text_in_latin_1(tmp_path: Path) -> None:
     pytest.importorskip("charset_normalizer")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*comments are left out: 'M", ZarrUserWarning)
         path = imported(tmp_path, "a.obj", "# M\xfcller\n".encode("latin-1") + (OBJ + "f 1 2 3\n").encode())
     assert len(vectors.read_mesh(path).faces) == 1
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import zardine
 from vectors.geometry_samples import values
 from zardine import vectors
 from zardine.cli.commands import root
@@ -55,6 +56,33 @@ def test_settings_of_the_index_that_are_not_honoured(setting: dict[str, Any]) ->
     given = [{"name": "sharding_indexed", "configuration": {**SHARDING["configuration"], **setting}}]
     with pytest.raises(DataError, match=next(iter(setting))):
         vectors.write_points(MemoryStore(), POINTS, chunk_shape=10, codec_config=given, shard_shape=2)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2), (1, 1, 2), (1, 1), (10, 10, 10), (1.0, 1, 1), (True, 1, 1), 1, "111"])
+def test_an_inner_chunk_that_is_not_one_cell(shape: Any) -> None:
+    sharding = {"name": "sharding_indexed", "configuration": {"chunk_shape": shape, "codecs": []}}
+    store = MemoryStore()
+    with pytest.raises(DataError, match=r"inner chunk_shape .*\[1, 1, 1\]"):
+        vectors.write_points(store, POINTS, chunk_shape=10, codec_config={"codecs": [sharding]}, shard_shape=2)
+    assert values(store) == {}
+
+
+NOTES: list[Any] = ["Points of March.", ["Points of March."], [], {"by": "me"}, 7]
+
+
+@pytest.mark.parametrize("notes", NOTES)
+def test_notes_of_a_store_say_whether_it_is_sharded(notes: Any) -> None:
+    store = MemoryStore()
+    vectors.write_points(store, POINTS, chunk_shape=10)
+    zardine.open_group(store, mode="r+").attrs["notes"] = notes
+    for _ in range(2):
+        vectors.shard_store(store, 2)
+        found = vectors.describe_store(store)["notes"]
+        assert "sharding_indexed" in str(found)
+        assert str(found).count("sharding_indexed") == 1
+        assert str(notes).strip("[]{}") in str(found)
+    vectors.unshard_store(store)
+    assert vectors.describe_store(store)["notes"] == ([7] if notes == 7 else notes)
 
 
 @pytest.mark.parametrize("shape", [b"444", bytearray(b"\4\4\4"), "444", True, (True, 2, 2), np.array([True] * 3)])

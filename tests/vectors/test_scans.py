@@ -12,6 +12,7 @@ from typing import Any
 import laspy
 import numpy as np
 import pytest
+from laspy.header import GpsTimeType
 
 from vectors.geometry_samples import rows
 from zardine import vectors
@@ -164,6 +165,62 @@ def test_a_file_without_points(tmp_path: Path) -> None:
     assert len(vectors.read_points(str(tmp_path / "a.zv")).positions) == 0
 
 
+STEPS: list[tuple[list[float], list[float]]] = [
+    ([0.001] * 3, [207000, 7691000, 0]),
+    ([0.00025, 0.01, 1 / 3], [0.1234567, -7, 1e6]),
+    ([1e-7, 1e-7, 0.001], [10.123456789, 59.5, 0]),
+    ([1, 2, 0.125], [0, 0, 0]),
+]
+
+
+@pytest.mark.parametrize(("scales", "offsets"), STEPS)
+@pytest.mark.parametrize("suffix", ["las", "laz"])
+def test_steps_come_back(tmp_path: Path, suffix: str, scales: list[float], offsets: list[float]) -> None:
+    header = laspy.LasHeader(point_format=6, version="1.4")
+    header.scales, header.offsets = scales, offsets
+    header.global_encoding.gps_time_type = GpsTimeType.STANDARD
+    cloud = laspy.LasData(header)
+    cloud.X, cloud.Y, cloud.Z = np.random.default_rng(3).integers(-(10**6), 10**6, (3, 500))
+    cloud.write(tmp_path / f"in.{suffix}")
+    import_vectors(tmp_path / f"in.{suffix}", tmp_path / "a.zv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        export_vectors(tmp_path / "a.zv", tmp_path / f"out.{suffix}")
+        export_vectors(tmp_path / "a.zv", f"{tmp_path / 'folder'}/", format=suffix)
+    for file in (tmp_path / f"out.{suffix}", tmp_path / "folder" / f"part-00000.{suffix}"):
+        again = laspy.read(file)
+        assert again.header.scales.tolist() == pytest.approx(scales, rel=0)
+        assert again.header.offsets.tolist() == offsets
+        assert again.header.global_encoding.gps_time_type == GpsTimeType.STANDARD
+        assert rows(np.stack([again.X, again.Y, again.Z], 1)) == rows(np.stack([cloud.X, cloud.Y, cloud.Z], 1))
+    vectors.append_points(tmp_path / "a.zv", vectors.read_points(tmp_path / "a.zv").positions[:1] + 1e-5)
+    export_vectors(tmp_path / "a.zv", tmp_path / f"fine.{suffix}")
+    positions = vectors.read_points(tmp_path / "a.zv").positions
+    fine = laspy.read(tmp_path / f"fine.{suffix}")
+    moved = np.abs(np.sort(np.array(fine.xyz), axis=0) - np.sort(positions, axis=0)).max(axis=0)
+    assert (moved <= 0.51 * fine.header.scales + 1e-9).all()
+    assert fine.header.scales[2] < scales[2]
+
+
+@pytest.mark.parametrize(
+    "told", [None, 7, {}, {"scales": [0, 1, 1]}, {"scales": [1, 1e-99, 1], "offsets": [0, 0, 0]}, {"scales": "x"}]
+)
+def test_steps_that_are_none(tmp_path: Path, told: Any) -> None:
+    told = told if not isinstance(told, dict) else {"scales": [1, -1, 1], "offsets": [0, 0, 0], **told}
+    found, text = there_and_back(store(tmp_path, crs={"las": told} if told != {} else {"las": {}}), tmp_path)
+    assert text == ""
+    assert rows(found.positions) == rows(POINTS)
+
+
+def test_steps_of_a_scan_are_no_reference_system(tmp_path: Path) -> None:
+    import_vectors(las(tmp_path / "in.las", 5), tmp_path / "a.zv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        export_vectors(tmp_path / "a.zv", tmp_path / "a.parquet")
+        export_vectors(tmp_path / "a.zv", tmp_path / "a.ply")
+        vectors.read_points(tmp_path / "a.zv").to_geopandas()
+
+
 def crs_of(path: Path) -> Any:
     return VectorStore.open(str(path)).root.block.get("crs")
 
@@ -189,7 +246,7 @@ def test_reference_systems(tmp_path: Path, name: str, suffix: str) -> None:
         assert opened.header.parse_crs() == crs
         assert str(opened.header.version) == version
     import_vectors(tmp_path / f"out.{suffix}", str(tmp_path / "c.zv"), chunk_shape=20, crs={"name": "mine"})
-    assert crs_of(tmp_path / "c.zv") == {"name": "mine"}
+    assert {name: each for name, each in crs_of(tmp_path / "c.zv").items() if name != "las"} == {"name": "mine"}
     assert pyproj.CRS.from_wkt(crs_of(tmp_path / "b.zv")["wkt"]) == crs
 
 

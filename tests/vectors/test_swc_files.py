@@ -9,6 +9,7 @@ import pytest
 
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
+from zardine.vectors import Skeleton
 from zardine.vectors.exchange.formats import export_vectors, import_vectors
 
 SAMPLES = "1 1 0 0 0 5 -1\n2 3 1 0 0 1 1\n5 3 9 0 0 1 2\n"
@@ -29,6 +30,23 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(DataError, match=told):
         import_vectors(tmp_path / "a.swc", str(tmp_path / "a.zv"))
     assert not (tmp_path / "a.zv").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "parents"),
+    [
+        ("1 1 0 0 0 5 0\n2 3 1 0 0 1 1\n3 3 2 0 0 1 0\n", {1: 0, 2: None, 0: None}),
+        ("0 1 0 0 0 5 -1\n1 3 1 0 0 1 0\n2 3 2 0 0 1 1\n", {0: None, 1: 0, 2: 1}),
+        ("0 1 0 0 0 5 0\n1 3 1 0 0 1 0\n2 3 2 0 0 1 -2\n", {0: None, 1: 0, 2: None}),
+    ],
+)
+def test_roots_with_the_parent_0(tmp_path: Path, text: str, parents: dict[int, int | None]) -> None:
+    (tmp_path / "a.swc").write_text(text)
+    import_vectors(tmp_path / "a.swc", str(tmp_path / "a.zv"), chunk_shape=5)
+    read = vectors.read_skeleton(str(tmp_path / "a.zv"))
+    x = [int(each) for each in read.positions[:, 0]]
+    assert {x[row]: x[parent] if parent >= 0 else None for row, parent in enumerate(read.parents)} == parents
+    assert len(Skeleton.from_swc(tmp_path / "a.swc").parents) == 3
 
 
 def test_a_byte_order_mark(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from zardine import vectors
@@ -203,13 +204,20 @@ def test_lists_of_integers_stay_integers(values: list[Any], dtype: str) -> None:
 WRONG_VALUES: list[tuple[Any, str]] = [
     ([2**63 + 5, -1, 2, 3], "exactly"),
     ([2**60 + 1, 1.5, 2, 3], "exactly"),
-    ([1, None, 2, 3], "None among numbers"),
+    ([1, None, 2, 3], "'a' lacks values among its numbers: row 1 has None"),
     ([2**64, 1, 2, 3], "does not fit in 64 bits"),
     ([HUGE, 1.5, 2, 3], "64 bits|too large"),
     (np.arange(4).astype(object), "dtype of its numbers"),
-    ([1, "a", 2, None], "mixes text|fit"),
-    ([{}, {}, {}, {}], "holds a dict"),
-    (np.ma.masked_equal(np.arange(4), 2), "masked"),
+    ([1, "a", 2, None], "mixes text with other values: row 0 has 1"),
+    ([1, "a", 2, 3], "mixes text with other values: row 0 has 1"),
+    ([{}, {}, {}, {}], "neither a number, a truth value nor text: row 0 has {}"),
+    (np.ma.masked_equal(np.arange(4), 2), "'a': values are masked, the first in row 2"),
+    (np.ma.array([["a", "b"], [1, 2], [3, "c"], ["d", "e"]], dtype=object, mask=[[0, 0]] * 4), "row 1 has 1"),
+    (pd.array([1, 2**53 + 1, None, 4], "Int64"), "'a' lacks values among its integers: row 2"),
+    (pa.array([1, 2, None, 2**60]), "'a' lacks values among its integers: row 2"),
+    (pd.array([True, None, True, True], "boolean"), "'a' lacks values among its numbers: row 1 has <NA>"),
+    (np.array(["2020-01-01", "NaT"] * 2, "M8[D]"), r"'a' is of dtype datetime64\[D\]"),
+    (np.array([1.5, pd.NaT, 2, 3], object), "row 1 has NaT"),
 ]
 
 
@@ -217,6 +225,42 @@ WRONG_VALUES: list[tuple[Any, str]] = [
 def test_attributes_that_are_refused_say_why(values: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         points({"a": values})
+
+
+MISSING_TEXT: list[Any] = [
+    ["x", None, "y", "x"],
+    ["x", float("nan"), "y", "x"],
+    ["x", pd.NA, "y", "x"],
+    ["x", pd.NaT, "y", "x"],
+    np.array(["x", np.datetime64("NaT"), "y", "x"], object),
+    np.array(["x", None, "y", "x"], np.dtypes.StringDType(na_object=None)),
+    np.array(["x", np.nan, "y", "x"], np.dtypes.StringDType(na_object=np.nan)),
+    np.array(["x", pd.NA, "y", "x"], np.dtypes.StringDType(na_object=pd.NA)),
+    np.ma.array(["x", "z", "y", "x"], mask=[0, 1, 0, 0]),
+    np.ma.array(["x", None, "y", "x"], dtype=object, mask=[0, 0, 0, 0]),
+    pd.Series(["x", None, "y", "x"], dtype="str"),
+    pd.Series(["x", None, "y", "x"], dtype="string"),
+    pd.Series(["x", None, "y", "x"], dtype="category"),
+    pa.array(["x", None, "y", "x"]),
+    pa.chunked_array([["x", None], ["y", "x"]]),
+    pd.Series(["x", None, "y", "x"], dtype="string[pyarrow]"),
+]
+
+
+@pytest.mark.parametrize("values", MISSING_TEXT)
+def test_missing_text_is_missing(values: Any) -> None:
+    store = points({"a": values})
+    read = vectors.read_points(store).attributes["a"].tolist()
+    assert sorted(read, key=str) == [None, "x", "x", "y"]
+    vectors.set_attribute(store, "b", values)
+    assert sorted(vectors.read_points(store).attributes["b"].tolist(), key=str) == [None, "x", "x", "y"]
+    vectors.append_points(store, np.zeros((4, 3)), vertex_attributes={"a": values})
+    assert vectors.read_points(store).attributes["a"].tolist().count(None) == 2
+
+
+@pytest.mark.parametrize("values", [[None] * 4, [np.nan] * 4, pd.array([None] * 4, "string"), [pd.NA] * 4])
+def test_text_that_is_missing_everywhere(values: Any) -> None:
+    assert vectors.read_points(points({"a": np.array(values, object)})).attributes["a"].tolist() == [None] * 4
 
 
 APPENDED: list[tuple[str, Any]] = [

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from zardine.errors import ZarrUserWarning
+
+STEPS: Final = "las"
+"""The table in ``crs`` that says in which steps a LAS file had its coordinates: no other format loses by it."""
 
 _kept: ContextVar[list[str] | None] = ContextVar("kept", default=None)
 
@@ -108,6 +111,21 @@ def with_ids(columns: Mapping[str, Any], ids: Any, target: Path | str, *, in_ord
     return {**columns, "object_id": ids}
 
 
+def tell_of_comments(source: Path | str, comments: Sequence[str]) -> None:
+    """Warn of comments in a file, which a store does not hold."""
+    there = [each.strip() for each in comments if each.strip()]
+    if there:
+        more = f" and {len(there) - 1} more lines" if len(there) > 1 else ""
+        warn(source, f"comments are left out: {there[0][:200]!r}{more}")
+
+
+def tell_of_booleans(columns: Mapping[str, Any], target: Path | str) -> None:
+    """Warn of truth values in ``columns``, which a format holds as numbers."""
+    names = [name for name, each in columns.items() if each.dtype.kind == "b"]
+    if names:
+        warn(target, f"truth values are written as numbers, 0 and 1: {', '.join(map(repr, names))}")
+
+
 def warn_objects(ids: Any, target: Path | str) -> None:
     """Warn where there is more than one object, or one whose id is not 0, which is that of a single object."""
     distinct = np.unique(ids) if ids is not None else np.zeros(0, np.int64)
@@ -124,8 +142,14 @@ def warn_names(names: Iterable[str], target: Path | str, why: str) -> None:
         warn(target, f"attributes cannot be kept: {told}: {why}")
 
 
+def without_steps(crs: Any) -> Any:
+    """Return what a store says of its reference system, without :data:`STEPS`; ``None`` for nothing."""
+    return ({name: each for name, each in crs.items() if name != STEPS} if isinstance(crs, Mapping) else crs) or None
+
+
 def known_crs(given: Mapping[str, Any] | None, target: Path | str) -> Any:
     """Return the coordinate reference system of PROJ that a store names; warns of one that there is none for."""
+    given = without_steps(given)
     if not given:
         return None
     with needing(target):

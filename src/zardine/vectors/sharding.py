@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,6 +27,9 @@ from zardine.vectors.storing.conversion import convert_cells
 from zardine.vectors.storing.level_nodes import NO_CELLS, cell_arrays
 from zardine.vectors.storing.store import Level, VectorStore
 from zardine.vectors.storing.transactions import finish, settle
+
+_OF_SHARDS = "sharding"
+"""The key of the note in notes that are a table."""
 
 
 def shard_store(
@@ -143,7 +146,7 @@ def convert_store(
 
     stored = [chunks() for _, chunks in each_begun(owner.store, whole, work)]
     if shard_shape is not None and any(wanted):
-        _set_note(owner, SHARDED_NOTE)
+        _set_note(owner, sharded=True)
     changed = cells = 0
     for done, ((_, array, shape), chunks) in enumerate(zip(work, stored, strict=True)):
         convert_array(array, shape, chunks)
@@ -151,7 +154,7 @@ def convert_store(
         if progress is not None:
             progress(done + 1, len(work))
     if arrays is None and not any(wanted):
-        _set_note(owner, None)
+        _set_note(owner, sharded=False)
     return changed, cells
 
 
@@ -188,18 +191,40 @@ def _asking(metadata: ArrayMetadata, fresh: ArrayMetadata) -> ArrayMetadata:
     return metadata.with_attributes({**others, **fresh.attributes})
 
 
-def _set_note(owner: VectorStore, note: str | None) -> None:
-    """Say in the root attributes that the store is sharded, or no longer; notes of others stay."""
+def _set_note(owner: VectorStore, *, sharded: bool) -> None:
+    """Say in the root's ``notes`` that the store is sharded, or no longer; what else they say stays."""
     group = load_group(owner.store, owner.path, 3)
     present = group.attributes.get("notes")
-    if present == note or present not in (None, SHARDED_NOTE):
+    wanted = _note_with(present) if sharded else _note_without(present)
+    if wanted == present:
         return
 
     def change(old: GroupMetadata) -> GroupMetadata:
-        kept = {name: value for name, value in old.attributes.items() if name != "notes"}
-        return old.with_attributes(kept if note is None else {**kept, "notes": note})
+        others = {name: value for name, value in old.attributes.items() if name != "notes"}
+        return old.with_attributes(others if wanted is None else {**others, "notes": wanted})
 
     update_node(owner.store, owner.path, group, change)
+
+
+def _note_with(notes: Any) -> Any:
+    """Return notes (a text, a list, a table; ``None``: there are none) that say that the store is sharded."""
+    if notes is None:
+        return SHARDED_NOTE
+    if isinstance(notes, str):
+        return notes if SHARDED_NOTE in notes else f"{notes}\n\n{SHARDED_NOTE}"
+    if isinstance(notes, Mapping):
+        return {**notes, _OF_SHARDS: SHARDED_NOTE}
+    listed = list(notes) if isinstance(notes, list | tuple) else [notes]
+    return listed if SHARDED_NOTE in listed else [*listed, SHARDED_NOTE]
+
+
+def _note_without(notes: Any) -> Any:
+    """Return notes without what :func:`_note_with` has added."""
+    if isinstance(notes, str):
+        return notes.removesuffix(SHARDED_NOTE).removesuffix("\n\n") or None
+    if isinstance(notes, Mapping):
+        return {name: each for name, each in notes.items() if (name, each) != (_OF_SHARDS, SHARDED_NOTE)}
+    return [each for each in notes if each != SHARDED_NOTE] if isinstance(notes, list | tuple) else notes
 
 
 __all__ = ["get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"]

@@ -13,29 +13,37 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.format.ragged import find_rows
-from zardine.vectors.outside import warn, warn_names
+from zardine.vectors.outside import tell_of_comments, warn, warn_names
 
+_LEGEND = "number type x y z radius parent"
+"""The first remark in a file that an export has written."""
 _NOTHING = "0 samples"
 """A remark in a file that holds nothing, so that it is not taken for one that is cut off."""
 
 
-def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt.NDArray[Any]]]:
+def read_swc(
+    source: Path, comments: list[str] | None = None
+) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt.NDArray[Any]]]:
     """Positions ``(N, 3)``, the row of each parent (-1: none), and the attributes ``type`` and ``radius``.
 
+    Roots are samples with a negative parent, or with the parent 0 where no other sample has this number.
+
     Raises :class:`~zardine.errors.DataError` for lines without seven numbers, numbers that are there twice, parents
-    that are not there, and files without a sample that do not say so (``# 0 samples``). Warns of further columns, and
-    of a ``SCALE`` in the header.
+    that are not there, and files without a sample that do not say so (``# 0 samples``). Warns of further columns, of
+    a ``SCALE`` in the header, and of other comments, or adds these to ``comments``.
     """
     rows: list[list[float]] = []
     lines: list[int] = []
     more = 0
     empty = False
+    found = list[str]() if comments is None else comments
     for number, line in enumerate(source.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
         written, _, remark = line.partition("#")
         text = written.split()
         if not text:
             empty |= remark.strip() == _NOTHING
-            _warn_of_scale(source, remark)
+            if not _warn_of_scale(source, remark) and remark.strip() not in ("", _NOTHING, _LEGEND):
+                found.append(remark)
             continue
         lines.append(number)
         more += len(text) > 7
@@ -45,6 +53,8 @@ def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt
             rows.append([])
         if len(rows[-1]) != 7:
             raise DataError(f"{source}, line {number}: number, type, x, y, z, radius and parent are needed: {line!r}")
+    if comments is None:
+        tell_of_comments(source, found)
     if not rows and not empty:
         raise DataError(
             f"{source} holds no samples: lines of number, type, x, y, z, radius and parent are needed "
@@ -58,9 +68,10 @@ def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt
         raise DataError(f"{source}: numbers, types and parents are whole numbers of up to 32 bits")
     ids, above = table[:, :1].astype(np.int64), table[:, 6:].astype(np.int64)
     parents = find_rows(ids, above)
-    parents[above[:, 0] < 0] = -1
+    parents[(above[:, 0] < 0) | ((above[:, 0] == 0) & (ids[:, 0] == 0))] = -1
     _check_numbers(source, ids[:, 0], lines)
-    lost = np.flatnonzero((parents < 0) & (above[:, 0] >= 0))
+    # a parent 0 that is no sample is that of a root: some programs write 0 in the place of -1
+    lost = np.flatnonzero((parents < 0) & (above[:, 0] > 0))
     if len(lost):
         row = int(lost[0])
         raise DataError(
@@ -79,11 +90,14 @@ def _check_numbers(source: Path, ids: Ints, lines: list[int]) -> None:
         raise DataError(f"{source}, line {lines[second]}: the number {ids[second]} is that of line {lines[first]} too")
 
 
-def _warn_of_scale(source: Path, remark: str) -> None:
-    """Say that a scale in the header, other than 1, is not applied."""
+def _warn_of_scale(source: Path, remark: str) -> bool:
+    """Say that a scale in the header, other than 1, is not applied; return whether the remark is a scale."""
     words = remark.split()
-    if words and words[0].upper().rstrip(":=") == "SCALE" and any(each not in ("1", "1.0") for each in words[1:]):
+    if not words or words[0].upper().rstrip(":=") != "SCALE":
+        return False
+    if any(each not in ("1", "1.0") for each in words[1:]):
         warn(source, f"positions are stored as they are in the file; its scale is not applied: {' '.join(words[1:])}")
+    return True
 
 
 KEPT: Final = ("type", "radius")
@@ -137,7 +151,7 @@ def samples_of(positions: npt.NDArray[Any], attributes: Mapping[str, Any]) -> np
 
 def swc_header(count: int) -> str:
     """Return the first lines of a file of so many samples."""
-    return "# number type x y z radius parent\n" + ("" if count else f"# {_NOTHING}\n")
+    return f"# {_LEGEND}\n" + ("" if count else f"# {_NOTHING}\n")
 
 
 def swc_lines(samples: npt.NDArray[Any], numbers: Ints, parents: Ints) -> str:

@@ -113,8 +113,8 @@ def as_corners(box: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def is_masked(values: Any) -> bool:
-    """Whether some of a user's values are masked; ``numpy.ma``, which takes a while, is imported by who has such."""
-    return "numpy.ma" in sys.modules and bool(np.ma.is_masked(values))
+    """Return whether some of a user's values are masked; only a user who has such has imported ``numpy.ma`` (slow)."""
+    return "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray) and bool(np.ma.is_masked(values))
 
 
 def plain_array(values: Any, what: str) -> npt.NDArray[Any]:

@@ -6,7 +6,7 @@ Text is stored as codes of a list of categories. In memory it is an array of Num
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError
-from zardine.vectors.content.arguments import plain_array
+from zardine.vectors.content.arguments import is_masked, plain_array, shown
 from zardine.vectors.format.ragged import rows_at
 
 TEXT = np.dtypes.StringDType()
@@ -114,11 +114,23 @@ def column_of(name: str, values: Any, rows: int, what: str) -> Column:
 def array_of(name: str, values: Any) -> npt.NDArray[Any]:
     """A user's ``values`` as an array; lists of integers as integers, also where NumPy would take float64 for them.
 
-    Raises :class:`~zardine.errors.DataError` for rows of different lengths, masked values, and lists with integers that
-    no type holds that holds the others.
+    Masked text becomes missing text (``None``). Raises :class:`~zardine.errors.DataError` for rows of different
+    lengths, masked numbers, and lists with integers that no type holds that holds the others.
     """
+    if is_masked(values):
+        values = _without_mask(name, values)
     array = plain_array(values, f"attribute {name!r}")
-    if hasattr(values, "dtype") or array.dtype != np.float64 or not (np.abs(array) >= 2.0**53).any():
+    if not hasattr(values, "dtype") and array.dtype.kind in "US":
+        return np.asarray(values, object)  # in a list beside text, NumPy makes text of numbers and NaN
+    if array.dtype != np.float64 or array is values or not (np.abs(array) >= 2.0**53).any():
+        return array
+    if str(getattr(values, "dtype", getattr(values, "type", ""))).lower().startswith(("int", "uint")):
+        row = int(np.flatnonzero(np.isnan(array.reshape(len(array), -1)).any(axis=1))[0])  # why these are floats
+        raise DataError(
+            f"attribute {name!r} lacks values among its integers: row {row} has none; only floats can be missing, as "
+            "NaN, and float64 does not hold integers above 2**53: fill it"
+        )
+    if hasattr(values, "dtype"):
         return array
     given = np.asarray(values, object)
     whole = [each for each in given.reshape(-1).tolist() if isinstance(each, int | np.integer)]
@@ -128,6 +140,38 @@ def array_of(name: str, values: Any) -> npt.NDArray[Any]:
     if wrong is not None:
         raise DataError(f"attribute {name!r}: no type of numbers holds {wrong} exactly, and the other values too")
     return array
+
+
+def _without_mask(name: str, values: Any) -> npt.NDArray[Any]:
+    """Return masked text as objects, ``None`` where it is masked.
+
+    Raises :class:`~zardine.errors.DataError` for masked numbers: the mask would be lost.
+    """
+    mask, data = np.ma.getmaskarray(values), np.asarray(values.data)
+    if data.dtype.kind not in "UTSO" or all(_is_number(each) for each in data[~mask].tolist()):
+        row = int(np.flatnonzero(mask.reshape(len(mask), -1).any(axis=1))[0])
+        raise DataError(
+            f"attribute {name!r}: values are masked, the first in row {row}; leave these rows out, or fill them "
+            "(floats with NaN)"
+        )
+    found: npt.NDArray[Any] = data.astype(object)
+    found[mask] = None
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, bool | int | float | complex | np.generic) and not isinstance(value, np.str_ | np.bytes_)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value stands for a missing one: ``None``, NaN, NaT, ``pandas.NA``."""
+    if value is None or isinstance(value, str | bytes):
+        return value is None
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return type(value).__name__ in ("NAType", "NaTType")  # of pandas, which need not be there
 
 
 def joined_arrays(name: str, parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -286,7 +330,9 @@ def _text_column(name: str, array: npt.NDArray[Any]) -> Column:
     except UnicodeDecodeError as error:
         raise DataError(f"attribute {name!r} holds bytes that are no UTF-8 text: {error}") from None
     if any(each is not None and not isinstance(each, str) for each in plain):
-        raise DataError(f"attribute {name!r} {_what_is_mixed(plain)}")
+        given, plain = plain, [None if is_missing(each) else each for each in plain]
+        if any(each is not None and not isinstance(each, str) for each in plain):
+            raise DataError(f"attribute {name!r} {_what_is_mixed(given, array.size // max(1, len(array)))}")
     categories = sorted({each for each in plain if each is not None})
     wrong = next((text for text in categories if not is_unicode(text)), None)
     if wrong is not None:
@@ -320,15 +366,25 @@ def recoded(column: Column, categories: Sequence[str], absent: bool) -> Column:
     return Column(values, tuple(categories), -1 if absent else None, {"ordered": False})
 
 
-def _what_is_mixed(values: Sequence[Any]) -> str:
-    """What is wrong with values that are not all text: why NumPy, or the user, has taken objects for them."""
+def _what_is_mixed(values: Sequence[Any], channels: int) -> str:
+    """What is wrong with values that are not all text, ``channels`` a row: why these are objects."""
+
+    def first(found: Callable[[Any], bool]) -> str | None:
+        at = next((at for at, each in enumerate(values) if found(each)), None)
+        return None if at is None else f"row {at // channels} has {shown(values[at])}"
+
     if any(isinstance(each, str) for each in values):
-        return "mixes text with other values"
-    other = next((each for each in values if each is not None and not isinstance(each, int | float | np.number)), None)
+        return f"mixes text with other values: {first(lambda each: not is_missing(each) and not isinstance(each, str))}"
+    missing = first(is_missing)
+    other = first(lambda each: not is_missing(each) and not isinstance(each, int | float | np.number))
     if other is not None:
-        return f"holds a {type(other).__name__}: numbers, booleans and text can be stored"
-    if any(each is None for each in values):
-        return "has None among numbers, which can be missing only as NaN: give NaN in its place"
-    if any(isinstance(each, int) and not -(2**63) <= each < 2**64 for each in values):
-        return "holds an integer that does not fit in 64 bits"
+        return f"holds what is neither a number, a truth value nor text: {other}"
+    if missing is not None:
+        return (
+            f"lacks values among its numbers: {missing}; only floats can be missing, as NaN: give an array of floats "
+            "with NaN in that place"
+        )
+    large = first(lambda each: isinstance(each, int) and not -(2**63) <= each < 2**64)
+    if large is not None:
+        return f"holds an integer that does not fit in 64 bits: {large}"
     return "is an array of objects: give it the dtype of its numbers, as in array.astype(float)"

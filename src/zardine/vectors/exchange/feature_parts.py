@@ -8,7 +8,8 @@ made by going through all of them, once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -20,9 +21,17 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, PlanError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.exchange.features import EXACT, NOTHING, column_of_series, is_large, store_features
+from zardine.vectors.exchange.features import (
+    EXACT,
+    MEASURES,
+    NOTHING,
+    are_times,
+    column_of_series,
+    is_large,
+    store_features,
+)
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import reading
+from zardine.vectors.exchange.losses import reading, tell_of_missing, tell_of_times
 from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.exchange.whole_files import is_cut_off
 from zardine.vectors.outside import needing, warn, warn_names
@@ -35,7 +44,12 @@ _FIXED: Final = 64 * 2**20
 """Bytes that the libraries take, about."""
 _SLICED: Final = (".gpkg", ".shp")
 """Files of which features can be read that are not the first ones, without reading all that are before them."""
-_TEXT, _LARGE, _BIG, _NONE, _EMPTY = "text", "large", "big", "none", "empty"
+_TEXT, _TIMES, _LARGE, _BIG, _NONE, _EMPTY = "text", "times", "large", "big", "none", "empty"
+_INTEGERS, _FLAGS = "integers", "flags"
+_FORMS: Final = (_TEXT, _TIMES, _LARGE, _BIG, _NONE, _EMPTY, _INTEGERS, _FLAGS)
+_GEOMETRY: Final = "geometry"
+_FID: Final = "fid"
+"""The attribute that the ids of features become."""
 _KINDS: Final = ("Point", "LineString", "LinearRing", "Polygon")
 
 
@@ -53,21 +67,26 @@ class Scheme:
     missing: int
     """Features without a geometry."""
     columns: Mapping[str, str]
-    """For each column the type of numbers; or ``text``; ``big``, integers of 64 bits of which some are above 2**53;
-    ``large``, those as text, since others are missing; ``empty``, nothing but missing objects; ``none``, left out."""
+    """For each column the type of numbers; or ``text``; ``times``, as text; ``big``, integers of 64 bits of which some
+    are above 2**53; ``large``, those as text, since others are missing; ``integers`` and ``flags``, those as float64
+    since others are missing; ``empty``, nothing but missing objects; ``none``, left out."""
 
     @classmethod
-    def of(cls, table: Any, exact: Mapping[str, list[int | None]]) -> Scheme:
-        """Return the scheme of some features."""
+    def of(cls, table: Any, exact: Mapping[str, list[int | None]], declared: Mapping[str, str]) -> Scheme:
+        """Return the scheme of some features; ``declared`` are the columns of integers, and of truth values."""
         parts = [list(_parts(shape)) for shape in table.geometry]
         flat = [each for some in parts for each in some]
         return cls(
             frozenset(each.geom_type for each in flat),
             frozenset(bool(each.has_z) for each in flat),
-            any(getattr(each, "has_m", False) for each in flat),
+            any(each.has_m for each in flat),
             any(sum(1 for each in some for _ in _rings(each)) > 1 for some in parts),
             sum(1 for some in parts if not some),
-            {name: _form(table[name], exact.get(name)) for name in table.columns if name != table.geometry.name},
+            {
+                name: _form(table[name], exact.get(name), declared.get(name))
+                for name in table.columns
+                if name != table.geometry.name
+            },
         )
 
     def joined(self, other: Scheme) -> Scheme:
@@ -97,8 +116,8 @@ class Scheme:
             warn(source, f"{self.missing} features without a geometry are left out")
         if "Polygon" in self.kinds:
             warn(source, "polygons are stored as their outlines, which are closed lines")
-        if self.measured:
-            warn(source, "measures (M) of positions are left out")
+        tell_of_missing(source, *([name for name, each in self.columns.items() if each == form] for form in _AS_FLOATS))
+        tell_of_times(source, [name for name, form in self.columns.items() if form == _TIMES])
         for name, form in self.columns.items():
             if form == _LARGE:
                 warn(source, f"the attribute {name!r} is stored as text: values are missing, and some are above 2**53")
@@ -119,13 +138,12 @@ class Scheme:
         if self.several and "feature" not in columns:
             columns["feature"] = rows + before
         about = {"crs": None if table.crs is None else {"wkt": table.crs.to_wkt()}}
-        width = 3 if True in self.depths else 2
-        lines = [np.array(each.coords, np.float64)[:, :width] for _, each in shapes]
-        positions = np.concatenate([np.zeros((0, width)), *lines])
+        rings = np.array([each for _, each in shapes], object)
+        positions, measures = coordinates(rings, has_z=True in self.depths, has_m=self.measured, names=columns)
         if self.kinds <= {"Point"}:
-            return Piece(positions, columns, about=about)
-        lengths = np.array([len(each) for each in lines], np.int64)
-        return Piece(positions, {}, {LENGTHS: lengths, **columns}, about=about)
+            return Piece(positions, {**columns, **measures}, about=about)
+        lengths = np.asarray(import_module("shapely").get_num_coordinates(rings), np.int64)
+        return Piece(positions, measures, {LENGTHS: lengths, **columns}, about=about)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -137,7 +155,7 @@ class Scheme:
         """Return what :meth:`to_json` gave. Raises ``ValueError``, ``TypeError`` or ``KeyError`` for anything else."""
         columns = dict(found["columns"])
         for form in columns.values():
-            if form not in (_TEXT, _LARGE, _BIG, _NONE, _EMPTY) and np.dtype(str(form)).kind not in "biuf":
+            if form not in _FORMS and np.dtype(str(form)).kind not in "biuf":
                 raise ValueError(f"there are no columns of {form!r}")
         flags = [*found["depths"], found["measured"], found["several"]]
         if not all(isinstance(each, bool) for each in flags) or not set(found["kinds"]) <= set(_KINDS):
@@ -146,13 +164,35 @@ class Scheme:
         return cls(kinds, depths, found["measured"], found["several"], int(found["missing"]), columns)
 
 
+_AS_FLOATS: Final = (_INTEGERS, _FLAGS)
+
+
+def coordinates(
+    shapes: npt.NDArray[Any], *, has_z: bool, has_m: bool, names: Collection[str]
+) -> tuple[npt.NDArray[np.float64], dict[str, npt.NDArray[np.float64]]]:
+    """Return the positions of points or lines, and with ``has_m`` their measures as an attribute (NaN: none).
+
+    The attribute is called ``m``, with as many ``_`` behind it as it takes to differ from ``names``.
+    """
+    shapely: Any = import_module("shapely")
+    found = np.asarray(shapely.get_coordinates(shapes, include_z=has_z, include_m=has_m), np.float64)
+    if not has_m:
+        return found, {}
+    name = MEASURES
+    while name in names:
+        name += "_"
+    return np.ascontiguousarray(found[:, :-1]), {name: found[:, -1].copy()}
+
+
 class FeatureParts:
     """A file of features as :class:`~zardine.vectors.exchange.file_parts.FileParts`.
 
     Points, or lines; polygons become their outlines, closed lines: the outer one first, then those of holes. Each part
-    of a feature gets all of its attributes; where features have several, ``feature`` says which one. Columns of the
-    index of a Parquet file become attributes if they have names. Integers beside missing values are text where float64
-    does not hold them. GeoPackage and Shapefile are read some features at a time, others as one part.
+    of a feature gets all of its attributes; where features have several, ``feature`` says which one. Measures (M) are
+    the attribute ``m`` of vertices; ids of features, where they are more than numbers in their order, the attribute
+    ``fid``. Columns of the index of a Parquet file become attributes if they have names. Integers beside missing values
+    are text where float64 does not hold them. GeoPackage and Shapefile are read some features at a time, others as one
+    part.
     """
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: Any = None) -> None:
@@ -198,16 +238,20 @@ class FeatureParts:
         found: Scheme | None = None
         for number in range(self.count):
             table, exact = self._read(number)
-            own = Scheme.of(table, exact)
+            own = Scheme.of(table, exact, self._layer.declared)
             found = own if found is None else found.joined(own)
         assert found is not None
         found.check(self._source)
         return found
 
+    @cached_property
+    def _layer(self) -> Layer:
+        return Layer.of(self._source)
+
     def _read(self, number: int) -> tuple[Any, dict[str, list[int | None]]]:
         """Some features, and what is exact of their integers."""
         rows = None if self.count == 1 else slice(number * self._rows, min(self._count, (number + 1) * self._rows))
-        table = _table(self._source, rows)
+        table = _table(self._source, rows, self._layer)
         if rows is not None and len(table) != rows.stop - rows.start:
             raise DataError(f"{self._source} tells of {self._count} features, and holds others: it is damaged")
         return table, _rounded(table, self._source, rows)
@@ -217,24 +261,77 @@ class FeatureParts:
         table, exact = self._read(number)
         if self.count > 1:
             return self._scheme.piece(table, exact, number * self._rows)
-        scheme = Scheme.of(table, exact)
+        scheme = Scheme.of(table, exact, self._layer.declared)
         scheme.check(self._source)
         scheme.tell(self._source)
-        _tell_hidden(self._source)
+        self._layer.tell(self._source)
         return scheme.piece(table, exact, 0)
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all features."""
         if self.count > 1:
             self._scheme.tell(self._source)
-            _tell_hidden(self._source)
+            self._layer.tell(self._source)
         store_features(path, self._source, whole, {**whole.about, **options}, step, origin)
 
     def close(self) -> None:
         """Nothing is kept open."""
 
 
-def _table(source: Path, rows: slice | None) -> Any:
+@dataclass(frozen=True)
+class Layer:
+    """What a file says of its features as a whole."""
+
+    declared: Mapping[str, str]
+    """The columns of integers, and of truth values."""
+    may_be_measured: bool
+    """Whether geometries may have measures (M), which geopandas drops unless the file is one of Parquet."""
+    fids: npt.NDArray[np.int64] | None
+    """The ids of all features, where these are more than numbers in their order."""
+    hidden: bool
+    """Whether there is a column called as geopandas calls geometries."""
+    others: tuple[str, ...]
+    """The names of the layers that are not read, behind that of the one that is."""
+
+    @classmethod
+    def of(cls, source: Path) -> Layer:
+        """Look at a file."""
+        if source.suffix.lower() == ".parquet":
+            with needing(source), reading(source):
+                types: Any = import_module("pyarrow.types")
+                fields = list(import_module("pyarrow.parquet").read_schema(source))
+            integers = [each.name for each in fields if types.is_integer(each.type)]
+            flags = [each.name for each in fields if types.is_boolean(each.type)]
+            return cls(dict.fromkeys(integers, _INTEGERS) | dict.fromkeys(flags, _FLAGS), False, None, False, ())
+        with needing(source):
+            import_module("geopandas")
+            pyogrio: Any = import_module("pyogrio")
+        with reading(source), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            info, layers = pyogrio.read_info(source), [str(name) for name, _ in pyogrio.list_layers(source)]
+            fids = None
+            if source.suffix.lower() != ".shp":  # they are numbers there
+                found = np.asarray(pyogrio.raw.read(source, columns=[], read_geometry=False, return_fids=True)[1])
+                fids = None if not len(found) or (np.diff(found) == 1).all() else found.astype(np.int64)
+        kinds = dict(zip(info["fields"], info["dtypes"], strict=True))
+        declared = {name: _INTEGERS if "int" in kind else _FLAGS for name, kind in kinds.items() if _is_whole(kind)}
+        measured = info["geometry_type"] in (None, "Unknown") or any("Measured" in str(each.message) for each in said)
+        others = tuple(layers) if len(layers) > 1 else ()
+        return cls(declared, measured, fids, "geometry" in kinds, others)
+
+    def tell(self, source: Path) -> None:
+        """Warn of what is left out."""
+        warn_names(["geometry"] if self.hidden else [], source, "geometries are called so")
+        if self.others:
+            first, *others = self.others
+            warn(source, f"of its layers {first!r} is read; left out: {', '.join(map(repr, others))}")
+
+
+def _is_whole(kind: str) -> bool:
+    return "int" in kind or "bool" in kind
+
+
+def _table(source: Path, rows: slice | None, layer: Layer) -> Any:
     """Features of a file, with the named columns of its index as columns."""
     with needing(source):
         import geopandas
@@ -242,12 +339,21 @@ def _table(source: Path, rows: slice | None) -> Any:
         if source.suffix.lower() == ".parquet":
             table = geopandas.read_parquet(source)
         else:
-            table = geopandas.read_file(source) if rows is None else geopandas.read_file(source, rows=rows)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Measured|More than one layer", UserWarning)  # Layer.tell does
+                table = geopandas.read_file(source) if rows is None else geopandas.read_file(source, rows=rows)
+                if layer.may_be_measured and isinstance(table, geopandas.GeoDataFrame):
+                    table = table.set_geometry(_geometries(source, rows, table.crs))
     if not isinstance(table, geopandas.GeoDataFrame) or table.active_geometry_name is None:
         raise DataError(f"{source} holds no geometries")
     twice = sorted(set(map(str, table.columns[table.columns.duplicated()])))
     if twice:
         raise DataError(f"{source} has several columns called {', '.join(map(repr, twice))}: give them other names")
+    if layer.fids is not None:
+        name = _FID
+        while name in table.columns:
+            name += "_"
+        table[name] = layer.fids if rows is None else layer.fids[rows]
     names = [name for name in table.index.names if name is not None]
     clash = [name for name in names if name in table.columns]
     if clash:
@@ -255,13 +361,17 @@ def _table(source: Path, rows: slice | None) -> Any:
     return table.reset_index([name for name in names if name not in clash]) if len(names) > len(clash) else table
 
 
-def _tell_hidden(source: Path) -> None:
-    """Warn of an attribute that geopandas leaves out, since it calls geometries so."""
-    if source.suffix.lower() == ".parquet":
-        return
-    with needing(source), reading(source):
-        fields = import_module("pyogrio").read_info(source)["fields"]
-    warn_names([name for name in fields if name == "geometry"], source, "geometries are called so")
+def _slice(rows: slice | None) -> dict[str, int]:
+    """Rows as options of pyogrio."""
+    return {} if rows is None else {"skip_features": rows.start, "max_features": rows.stop - rows.start}
+
+
+def _geometries(source: Path, rows: slice | None, crs: Any) -> Any:
+    """Geometries of a file with their measures."""
+    about, table = import_module("pyogrio").read_arrow(source, columns=[], **_slice(rows))
+    column = table.column(about["geometry_name"] or "wkb_geometry")
+    shapes = import_module("shapely").from_wkb(column.to_numpy())
+    return import_module("geopandas").GeoSeries(shapes, crs=crs, name=_GEOMETRY)
 
 
 def _rounded(table: Any, source: Path, rows: slice | None) -> dict[str, list[int | None]]:
@@ -305,14 +415,13 @@ def _integers(source: Path, names: list[Any], rows: slice | None) -> dict[Any, l
         there = set(parquet.read_schema(source).names)
         table = parquet.read_table(source, columns=[name for name in names if name in there])
     else:
-        some = {} if rows is None else {"skip_features": rows.start, "max_features": rows.stop - rows.start}
-        table = import_module("pyogrio").read_arrow(source, columns=names, read_geometry=False, **some)[1]
+        table = import_module("pyogrio").read_arrow(source, columns=names, read_geometry=False, **_slice(rows))[1]
     chosen = [name for name in names if name in table.column_names]
     return {name: table[name].to_pylist() for name in chosen if pyarrow.types.is_integer(table.schema.field(name).type)}
 
 
-def _form(series: Any, exact: list[int | None] | None) -> str:
-    """What a column is; see :attr:`Scheme.columns`."""
+def _form(series: Any, exact: list[int | None] | None, declared: str | None) -> str:
+    """What a column is, of the kind that the file declares; see :attr:`Scheme.columns`."""
     kind, missing = getattr(series.dtype, "kind", "O"), bool(series.isna().any())
     if exact is not None:
         kind, missing = "i", any(each is None for each in exact)
@@ -330,7 +439,10 @@ def _form(series: Any, exact: list[int | None] | None) -> str:
     if found is None:
         return _NONE
     if found.dtype.kind == "O":
-        return _EMPTY if all(each is None for each in found) else _TEXT
+        empty = all(each is None for each in found)
+        return declared or _EMPTY if empty else _TIMES if are_times(series) else _TEXT
+    if missing and found.dtype.kind == "f" and (declared or kind != "f"):
+        return declared or (_INTEGERS if kind in "iu" else _FLAGS)
     return str(found.dtype.str)
 
 
@@ -343,12 +455,14 @@ def _joined(one: str, other: str) -> str:
         return _NONE
     if _EMPTY in forms:
         (rest,) = forms - {_EMPTY}
-        return "<f8" if rest == "|b1" else rest
-    if _TEXT in forms:
+        return _FLAGS if rest == "|b1" else rest
+    if _TEXT in forms or _TIMES in forms:
         return _NONE
-    floats = any(each not in (_LARGE, _BIG) and np.dtype(each).kind == "f" for each in forms)
+    floats = any(each in _AS_FLOATS or (each not in _FORMS and np.dtype(each).kind == "f") for each in forms)
     if _LARGE in forms or (_BIG in forms and floats):
         return _LARGE
+    if forms & {*_AS_FLOATS}:
+        return _FLAGS if forms == {_FLAGS, "|b1"} else _INTEGERS
     return _BIG if _BIG in forms else str(np.result_type(*forms).str)
 
 
@@ -359,9 +473,9 @@ def _values(series: Any, exact: list[int | None] | None, form: str) -> npt.NDArr
         absent = series.isna().tolist() if exact is None else [each is None for each in given]
         return np.array([None if no else str(int(each)) for each, no in zip(given, absent, strict=True)], object)
     found = column_of_series(series)
-    if form in (_TEXT, _EMPTY) or found is None:
+    if form in (_TEXT, _TIMES, _EMPTY) or found is None:
         return np.asarray(found)
-    return np.asarray(found).astype(np.int64 if form == _BIG else form)
+    return np.asarray(found).astype(np.int64 if form == _BIG else np.float64 if form in _AS_FLOATS else form)
 
 
 def _parts(shape: Any) -> Iterator[Any]:
@@ -383,4 +497,4 @@ def _rings(shape: Any) -> Iterator[Any]:
         yield shape
 
 
-__all__ = ["FeatureParts", "Scheme"]
+__all__ = ["FeatureParts", "Scheme", "coordinates"]

@@ -10,13 +10,114 @@ import numpy as np
 
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import LENGTHS, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.losses import storable
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.polylines import write_spooled_lines
 
 NOTHING = "so that nothing tells whether it is of points or of lines; vectors.create makes an empty store"
+MEASURES = "m"
+"""What the attribute of vertices is called that has their measures (M)."""
 EXACT = 2**53
 """Up to here, float64 holds all integers."""
+
+
+GEOJSON = fates(
+    two_axes="kept/kept",
+    four_axes="-/refused",
+    measures="-/told",
+    axis_names="-/told",
+    units="-/told",
+    precision="kept/kept",
+    integers="kept/kept",
+    floats="kept/kept",
+    booleans="kept/kept",
+    text="kept/kept",
+    times="told/-: as text (ISO 8601)",
+    several_values="-/told: as columns name_0, name_1",
+    missing_integers="told/-: as float64 and NaN; as text where one is above 2^53",
+    missing_booleans="told/-: as 1.0, 0.0 and NaN",
+    missing_text="kept/kept",
+    vertex_attributes="kept/kept: of points; those of lines are told",
+    object_attributes="kept/kept: attributes of lines",
+    ids="kept/kept: as the attribute 'fid', and as the column 'object_id'",
+    groups="-/told",
+    crs="kept/kept",
+    bounds="-/told",
+    metadata="-/told",
+)
+GPKG = fates(
+    two_axes="kept/kept",
+    four_axes="-/refused",
+    measures="kept/told: as the attribute 'm' of vertices; those of lines have no place in an export",
+    axis_names="-/told",
+    units="-/told",
+    precision="kept/kept",
+    integers="kept/kept",
+    floats="kept/kept",
+    booleans="kept/kept",
+    text="kept/kept",
+    times="told/-: as text (ISO 8601)",
+    several_values="-/told: as columns name_0, name_1",
+    missing_integers="told/-: as float64 and NaN; as text where one is above 2^53",
+    missing_booleans="told/-: as 1.0, 0.0 and NaN",
+    missing_text="kept/kept",
+    vertex_attributes="kept/kept: of points; those of lines are told",
+    object_attributes="kept/kept: attributes of lines",
+    ids="kept/kept: as the attribute 'fid', and as the column 'object_id'",
+    groups="-/told",
+    crs="kept/kept",
+    bounds="-/told",
+    metadata="told/told: of several layers the first is read",
+)
+SHP = fates(
+    two_axes="kept/kept",
+    four_axes="-/refused",
+    measures="kept/told: as the attribute 'm' of vertices; those of lines have no place in an export",
+    axis_names="-/told",
+    units="-/told",
+    precision="kept/kept",
+    integers="kept/kept",
+    floats="kept/told: 24 characters, 15 decimals",
+    booleans="kept/kept",
+    text="kept/told: empty text is missing, and 254 bytes are kept, without spaces at the end",
+    times="told/-: as text (ISO 8601)",
+    several_values="-/told: as columns name_0, name_1",
+    missing_integers="told/-: as float64 and NaN; as text where one is above 2^53",
+    missing_booleans="told/-: as 1.0, 0.0 and NaN",
+    missing_text="kept/kept",
+    vertex_attributes="kept/kept: of points; those of lines are told",
+    object_attributes="kept/kept: attributes of lines",
+    ids="-/kept: as the column 'object_id'",
+    groups="-/told",
+    crs="kept/kept",
+    bounds="-/told",
+    metadata="-/told",
+)
+PARQUET = fates(
+    two_axes="kept/kept",
+    four_axes="-/refused",
+    measures="kept/told: as the attribute 'm' of vertices; those of lines have no place in an export",
+    axis_names="-/told",
+    units="-/told",
+    precision="kept/kept",
+    integers="kept/kept",
+    floats="kept/kept",
+    booleans="kept/kept",
+    text="kept/kept",
+    times="told/-: as text (ISO 8601)",
+    several_values="told/told: as columns name_0, name_1; lists are left out",
+    missing_integers="told/-: as float64 and NaN; as text where one is above 2^53",
+    missing_booleans="told/-: as 1.0, 0.0 and NaN",
+    missing_text="kept/kept",
+    vertex_attributes="kept/kept: of points; those of lines are told",
+    object_attributes="kept/kept: attributes of lines",
+    ids="kept/kept: columns of the index that have names, and the column 'object_id'",
+    groups="-/told",
+    crs="kept/kept",
+    bounds="-/told",
+    metadata="-/told",
+)
 
 
 def store_features(
@@ -24,8 +125,8 @@ def store_features(
 ) -> None:
     """Write lines, if there is a table of their lengths, or else points."""
     of_lines = whole.of_lines
+    whole.rename(storable({name: name for name in whole.columns}, source))
     if LENGTHS not in of_lines:
-        whole.rename(storable({name: name for name in whole.columns}, source))
         write_spooled_points(path, whole, options, step, origin)
         return
     columns = storable({name: each for name, each in of_lines.items() if name != LENGTHS}, source)
@@ -36,6 +137,12 @@ def store_features(
 def is_large(values: Any) -> bool:
     """Return whether float64 does not hold some of the integers."""
     return any(abs(each) >= EXACT for each in values)
+
+
+def are_times(series: Any) -> bool:
+    """Return whether a column that is stored as text holds dates, times or durations."""
+    there = series.dropna()
+    return len(there) > 0 and not isinstance(there.iloc[0], str)
 
 
 def column_of_series(series: Any) -> Any:

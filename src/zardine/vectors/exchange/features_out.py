@@ -32,6 +32,8 @@ _LARGEST: Final = {".geojson": 2**63 - 2, ".gpkg": 2**63 - 1, ".shp": 10**17 - 1
 _GEOMETRY: Final = "geometry"
 _SHAPES: Final = 2**15
 """Features that are made objects of at a time."""
+_LONGEST_TEXT: Final = 254
+"""Bytes of a text in a Shapefile."""
 _LONGEST_NAME: Final = 10
 """Letters of a name in a Shapefile."""
 
@@ -72,6 +74,10 @@ class _Look:
         self.is_there = like.dtype.kind in "iufb"
         self.is_changed = False
         """Whether a Shapefile does not hold all of them."""
+        self.is_empty = False
+        """Whether some text is empty, or ends with a space."""
+        self.longest = 0
+        """Bytes of the longest text."""
         self.is_cut = False
         """Whether there is a NUL in a text, which ends it for GDAL."""
 
@@ -85,7 +91,10 @@ class _Look:
         elif values.dtype.kind != "b":
             texts = values.reshape(-1).tolist()
             self.is_there = self.is_there or any(each is not None for each in texts)
-            self.is_cut = self.is_cut or any("\0" in each for each in texts if isinstance(each, str))
+            there = [each for each in texts if isinstance(each, str)]
+            self.is_cut = self.is_cut or any("\0" in each for each in there)
+            self.is_empty = self.is_empty or any(each[-1:] in ("", " ") for each in there)
+            self.longest = max(self.longest, max((len(each.encode()) for each in there), default=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +257,11 @@ class _Tables:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "'crs' was not provided", UserWarning)
             try:
-                pyogrio.write_arrow(stream, str(place), geometry_name=_GEOMETRY, geometry_type=geometry, crs=told)
+                # GeoJSON has 15 decimals else, which do not hold all of float64
+                exact = {"SIGNIFICANT_FIGURES": "17"} if place.suffix.lower() == ".geojson" else {}
+                pyogrio.write_arrow(
+                    stream, str(place), geometry_name=_GEOMETRY, geometry_type=geometry, crs=told, **exact
+                )
             except Exception:
                 if failed:
                     raise failed[0] from None
@@ -293,6 +306,13 @@ def _columns(looks: Mapping[str, _Look], target: Path) -> dict[str, _Column]:
         as_text = most is not None and kind in "iu" and (look.high > most or look.low < -most)
         if suffix == ".shp" and look.is_changed:
             warn(target, f"values of the attribute {name!r} are changed: the format has 24 characters, 15 decimals")
+        if suffix == ".shp" and look.is_empty:
+            warn(
+                target,
+                f"empty text of the attribute {name!r} comes back as missing: the format does not tell them apart",
+            )
+        if suffix == ".shp" and look.longest > _LONGEST_TEXT:
+            warn(target, f"texts of the attribute {name!r} are cut to {_LONGEST_TEXT} bytes")
         if look.is_cut and most is not None:
             warn(target, f"texts of the attribute {name!r} are cut at the first NUL in each, which ends a text there")
         if as_text:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, cast
 
@@ -27,12 +27,14 @@ from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
+from zardine.vectors.exchange import features, geff, meshes, scans, streamlines, swc, trx
 from zardine.vectors.exchange.export_folder import check_complete
 from zardine.vectors.exchange.export_work import planned_export
 from zardine.vectors.exchange.feature_parts import FeatureParts
 from zardine.vectors.exchange.features_out import features_out
 from zardine.vectors.exchange.file_lists import files_of
 from zardine.vectors.exchange.file_parts import FileParts, FolderParts, PartDamagedError, Step, import_parts
+from zardine.vectors.exchange.format_features import Fates, fates
 from zardine.vectors.exchange.geff import is_geff
 from zardine.vectors.exchange.geff_work import planned_geff
 from zardine.vectors.exchange.import_work import (
@@ -42,6 +44,7 @@ from zardine.vectors.exchange.import_work import (
     telling,
 )
 from zardine.vectors.exchange.meshes_out import mesh_out
+from zardine.vectors.exchange.precomputed import reading as precomputed
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed
 from zardine.vectors.exchange.precomputed.work import planned_precomputed
@@ -113,6 +116,8 @@ class Format:
     """Whether a folder of such files can be read, and written, as one, each file a part of it."""
     unpacked: bool = False
     """Whether a file may be unpacked, as a folder."""
+    fates: Fates = field(default_factory=fates)
+    """What becomes of features of a file, or of a store."""
 
     @property
     def takes_folders(self) -> bool:
@@ -123,15 +128,20 @@ class Format:
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
-        *(Format(name, (f".{name}",), streamlines_out, of_parts=True) for name in ("trk", "tck")),
-        Format("trx", (".trx",), trx_out, of_parts=True, unpacked=True),
-        Format("swc", (".swc",), swc_out, of_folders=True),
-        *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
-        *(Format(name, (f".{name}",), scan_out, of_parts=True) for name in ("las", "laz")),
-        *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp")),
-        Format("parquet", (".parquet",), features_out, of_parts=True),
-        Format("geff", (".geff",), is_folder=True),
-        Format("precomputed", (".precomputed",), is_folder=True),
+        Format("trk", (".trk",), streamlines_out, of_parts=True, fates=streamlines.TRK),
+        Format("tck", (".tck",), streamlines_out, of_parts=True, fates=streamlines.TCK),
+        Format("trx", (".trx",), trx_out, of_parts=True, unpacked=True, fates=trx.FATES),
+        Format("swc", (".swc",), swc_out, of_folders=True, fates=swc.FATES),
+        Format("ply", (".ply",), mesh_out, of_folders=True, fates=meshes.PLY),
+        Format("obj", (".obj",), mesh_out, of_folders=True, fates=meshes.OBJ),
+        Format("stl", (".stl",), mesh_out, of_folders=True, fates=meshes.STL),
+        *(Format(name, (f".{name}",), scan_out, of_parts=True, fates=scans.FATES) for name in ("las", "laz")),
+        Format("geojson", (".geojson",), features_out, fates=features.GEOJSON),
+        Format("gpkg", (".gpkg",), features_out, fates=features.GPKG),
+        Format("shp", (".shp",), features_out, fates=features.SHP),
+        Format("parquet", (".parquet",), features_out, of_parts=True, fates=features.PARQUET),
+        Format("geff", (".geff",), is_folder=True, fates=geff.FATES),
+        Format("precomputed", (".precomputed",), is_folder=True, fates=precomputed.FATES),
     )
 }
 """All of them, by their names."""
@@ -219,17 +229,19 @@ def import_vectors(
         _check_stays(given, find_place(path, mode="a"))
     parts = _opened(given, chosen, options)
     plan = _plan_for(given, path, chosen, options, workers, parts)
-    if plan is not None:
-        _run(plan, workers, progress)
-        return
-    if workers is not None:
+    if plan is None and workers is not None:
         parts.close()
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
-    target = Place.of(*find_place(path, mode="a"), given=path)
-    discard(target, "import", str(given) if isinstance(given, Place) else str(given.absolute()))
     try:
+        if plan is not None:
+            _run(plan, workers, progress)
+            return
+        target = Place.of(*find_place(path, mode="a"), given=path)
+        discard(target, "import", str(given) if isinstance(given, Place) else str(given.absolute()))
         import_parts(parts, str(source), path, options, progress)
     except UnsupportedError:  # of a file that is not what its metadata tell
+        if plan is not None:
+            plan.cancel()
         if chosen.name != "parquet" or _file(source).is_dir():
             raise
         import_parts(FeatureParts(_file(source), options, AT_ONCE), str(source), path, options, progress)
@@ -301,7 +313,7 @@ def _plain_options(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     own = ("dtype", "geometry_type") if name in _OF_LINES else ("dtype",)
     stored = cast(StoreOptions, {each: value for each, value in options.items() if each not in own})
     check_options(stored)
-    layout_from(None, stored.get("compressor"), stored.get("codec_config"), stored.get("checksum"), 3)
+    layout_from(1, stored.get("compressor"), stored.get("codec_config"), stored.get("checksum"), 1)
     return {each: _as_json(each, value) for each, value in options.items() if each != "overwrite"}
 
 

@@ -27,8 +27,9 @@ from zardine.vectors.content.columns import Column, column_of, columns_of
 from zardine.vectors.content.content import Columns
 from zardine.vectors.content.parts import AT_ONCE, ENDS, OWNER
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.listing import Seen, listed
-from zardine.vectors.exchange.losses import storable
+from zardine.vectors.exchange.losses import storable, tell_of_missing
 from zardine.vectors.graph import write_spooled_graph
 from zardine.vectors.outside import warn
 
@@ -38,11 +39,44 @@ VERSION: Final = "1.1"
 NODE_ID: Final = "node_id"
 KEPT: Final = ("directed", "track_node_props", "sphere", "ellipsoid", "related_objects", "display_hints", "extra")
 """What is said of a graph that the store keeps as it is."""
+OF_AXES: Final = ("scale", "scaled_unit", "offset")
+"""What is said of an axis that stays true of coordinates in the same unit, which are stored as they are."""
+OF_PROPS: Final = ("name", "description", "unit")
+"""What is said of a property beside its type."""
+PROPS: Final = {"node": "node_props_metadata", "edge": "edge_props_metadata"}
+"""The tables of properties in the document."""
 CHUNK: Final = 2**17
 """Rows of a chunk."""
 _TEXT: Final = 120
 """Bytes of a text in memory, about."""
 _FIXED: Final = 16 * 2**20
+
+
+FATES = fates(
+    two_axes="kept/kept",
+    four_axes="kept/kept",
+    axis_names="kept/kept",
+    units="kept/kept",
+    scales="kept/kept: as the table 'geff' of crs; positions stay as they are",
+    precision="kept/kept",
+    integers="kept/kept",
+    floats="kept/kept",
+    booleans="kept/kept",
+    text="kept/kept",
+    several_values="kept/kept",
+    missing_integers="told/-: as float64 and NaN",
+    missing_booleans="told/-: as 1.0, 0.0 and NaN",
+    missing_text="kept/kept",
+    vertex_attributes="kept/kept",
+    object_attributes="-/told",
+    link_attributes="kept/kept: of edges",
+    ids="kept/kept: as the attribute 'node_id'; of objects as tracklets",
+    groups="-/told",
+    crs="-/told",
+    bounds="-/told",
+    metadata="kept/told: as the table 'geff' of crs; attributes of the store are told",
+    comments="kept/-: names, descriptions and units of properties",
+)
 
 
 class GeffParts:
@@ -166,14 +200,45 @@ class GeffParts:
         if (ids[1:] == ids[:-1]).any():
             raise DataError(f"{self._name}: nodes/ids are whole numbers, each there once")
         whole.rename({OWNER: OWNER, **storable({name: name for name in whole.columns if name != OWNER}, self._name)})
+        self._tell_of_missing()
         given: dict[str, Any] = {
             "axes": [{key: each[key] for key in ("name", "type", "unit") if each.get(key)} for each in self._axes],
-            "crs": {KEY: {key: self._about[key] for key in KEPT if self._about.get(key) is not None}},
+            "crs": {KEY: self._kept()},
         }
         if not len(ids):
             given["bounds"] = (np.zeros(len(self._axes)), np.ones(len(self._axes)))
         links = _Edges(self._edges, storable(self._of_edges, self._name), ids, order, self._name)
         write_spooled_graph(path, whole, links, {**given, **options}, step, origin)
+
+    def _kept(self) -> dict[str, Any]:
+        """What the store keeps of the document, so that an export says it again."""
+        kept = {key: self._about[key] for key in KEPT if self._about.get(key) is not None}
+        axes = [
+            {key: each[key] for key in ("name", "unit", *OF_AXES) if each.get(key) is not None}
+            for each in self._axes
+            if any(each.get(key) is not None for key in OF_AXES)
+        ]
+        if axes:
+            kept["axes"] = axes
+        for table in PROPS.values():
+            given = self._about.get(table)
+            told = {
+                str(name): {key: about[key] for key in OF_PROPS if about.get(key) is not None}
+                for name, about in (given.items() if isinstance(given, Mapping) else ())
+                if isinstance(about, Mapping)
+            }
+            told = {name: about for name, about in told.items() if about and about != {"name": name}}
+            if told:
+                kept[table] = told
+        return kept
+
+    def _tell_of_missing(self) -> None:
+        """Warn of integers and truth values that are float64 in the store, since some are missing."""
+        tables = [*self._of_nodes.items(), *self._of_edges.items()]
+        integers, flags = (
+            [name for name, each in tables if each.misses and each.values.dtype.kind in kinds] for kinds in ("iu", "b")
+        )
+        tell_of_missing(self._name, integers, flags)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -360,4 +425,16 @@ def _rows(ids: npt.NDArray[Any], order: npt.NDArray[Any], edges: npt.NDArray[Any
     return order[place] if len(edges) else np.zeros((0, 2), np.int64)
 
 
-__all__ = ["CHUNK", "KEPT", "KEY", "NODE_ID", "VERSION", "GeffParts", "are_ids", "is_geff"]
+__all__ = [
+    "CHUNK",
+    "KEPT",
+    "KEY",
+    "NODE_ID",
+    "OF_AXES",
+    "OF_PROPS",
+    "PROPS",
+    "VERSION",
+    "GeffParts",
+    "are_ids",
+    "is_geff",
+]

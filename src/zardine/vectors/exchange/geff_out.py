@@ -15,11 +15,21 @@ from zardine.nodes.group import Group
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.distinct import Distinct
 from zardine.vectors.exchange.file_parts import Step
-from zardine.vectors.exchange.geff import CHUNK, KEPT, KEY, NODE_ID, VERSION, are_ids
+from zardine.vectors.exchange.geff import (
+    CHUNK,
+    KEPT,
+    KEY,
+    NODE_ID,
+    OF_AXES,
+    OF_PROPS,
+    PROPS,
+    VERSION,
+    are_ids,
+)
 from zardine.vectors.exchange.level_parts import OBJECT_ID, SeenColumns, numbers_of, own
 from zardine.vectors.exchange.losses import LINES, warn_crs
 from zardine.vectors.format.ragged import row_numbers
-from zardine.vectors.outside import numbers, warn_names
+from zardine.vectors.outside import numbers, warn, warn_names
 from zardine.vectors.reading.kept import kind_of
 from zardine.vectors.results import Graph, Mesh, Polylines, Skeleton
 from zardine.vectors.storing.store import VectorStore
@@ -208,9 +218,15 @@ class GeffValues:
             if are_tracked and OBJECT_ID not in looks:
                 looks[OBJECT_ID] = _Look(OBJECT_ID, np.zeros(0, np.int64))
                 tracks = {"tracklet": OBJECT_ID} if self._kind in LINES else {}
+        bounds = np.asarray(self._root.block["bounds"], np.float64).astype(dtype)
+        if self._level == 0 and nodes[-1] and not np.array_equal(bounds, np.stack([low, high]).astype(dtype)):
+            warn(
+                name, f"the bounds of the store, {bounds.tolist()}, cannot be kept: min and max are those of positions"
+            )
         axes = [
             {
                 **{key: axis[key] for key in ("name", "type", "unit") if axis.get(key)},
+                **_scaled(axis, about),
                 **({"min": float(low[number]), "max": float(high[number])} if nodes[-1] else {}),
             }
             for number, axis in enumerate(self._root.axes)
@@ -220,7 +236,9 @@ class GeffValues:
         kept = {each: _Column.of(look) for each, look in _storable(looks, name).items()}
         kept_edges = {each: _Column.of(look) for each, look in _storable(of_edges.found(name), name).items()}
         props = {
-            f"{kind}_props_metadata": {each: column.about(each) for each, column in table.items()}
+            PROPS[kind]: {
+                each: column.about(each) | _described(each, about.get(PROPS[kind])) for each, column in table.items()
+            }
             for kind, table in (("node", kept), ("edge", kept_edges))
         }
         directed = bool(about.get("directed", self._kind != "graph"))
@@ -269,6 +287,21 @@ class GeffValues:
             mine.setdefault(OBJECT_ID, found.owners[: found.own])
         called = _called(found, layout)[: found.own]
         return {"nodes/ids": called, **_arrays("nodes", layout.of_nodes, mine)}
+
+
+def _scaled(axis: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """What the graph that the store was made of said of the scale of an axis, if that has the same unit still."""
+    told = about.get("axes")
+    for each in told if isinstance(told, list | tuple) else ():
+        if isinstance(each, Mapping) and (each.get("name"), each.get("unit")) == (axis["name"], axis.get("unit")):
+            return {key: each[key] for key in OF_AXES if each.get(key) is not None}
+    return {}
+
+
+def _described(name: str, told: Any) -> dict[str, Any]:
+    """What that graph said of a property, beside its type."""
+    about = told.get(name) if isinstance(told, Mapping) else None
+    return {key: about[key] for key in OF_PROPS if key in about} if isinstance(about, Mapping) else {}
 
 
 def _called(found: _Nodes, layout: GeffLayout) -> npt.NDArray[np.uint64]:

@@ -17,6 +17,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import Step
 from zardine.vectors.exchange.losses import LINES, columns_in_order
+from zardine.vectors.format.ragged import bounds_of
 from zardine.vectors.outside import numbers, warn, with_ids
 from zardine.vectors.reading.batches import in_batches, join_values
 from zardine.vectors.reading.batches_of_lines import GatheredLines
@@ -63,6 +64,7 @@ class LevelParts(Generic[PartT]):
         self.seen = 0
         """How many the last way has had."""
         self.is_whole, self.in_order = chosen is None, in_order
+        self._corners: npt.NDArray[Any] | None = np.zeros((0, self.rank)) if self.is_whole and level == 0 else None
         self._query: QueryOptions = {**(chosen or {}), "level": level}
         self._at_once = self.is_whole and self.count <= AT_ONCE
         self._lines: GatheredLines | None = None
@@ -81,16 +83,38 @@ class LevelParts(Generic[PartT]):
         self.check()
         self.seen = 0
         if self._at_once:
+            self._see(self._whole)
             yield self._whole
             self.seen = len(self._whole.positions)
         else:
             for part in self._gathered(attributes) if self._are_gathered else self._select(attributes).batches(AT_ONCE):
-                yield cast(PartT, in_columns(part, self._order))
+                ordered = cast(PartT, in_columns(part, self._order))
+                self._see(ordered)
+                yield ordered
                 self.seen += own(part)
                 self._tell(self.seen)
         self.check()
+        self._tell_of_bounds()
         self._done += 1
         self._step(self._done / self._ways)
+
+    def _see(self, part: Geometry) -> None:
+        """Look at the positions of a part, the first time that they are gone through."""
+        if self._corners is not None and len(part.positions):
+            self._corners = np.stack(
+                bounds_of(np.concatenate([self._corners.astype(part.positions.dtype), part.positions]))
+            )
+
+    def _tell_of_bounds(self) -> None:
+        """Warn, once, of bounds that positions do not reach: files have no others than those of positions."""
+        corners, self._corners = self._corners, None
+        if corners is None or not len(corners):
+            return
+        bounds = np.asarray(self.level.owner.root.block["bounds"], np.float64)
+        wanted = bounds if self._order is None else bounds[:, self._order]
+        if not np.array_equal(wanted.astype(corners.dtype), corners):
+            low, high = bounds.tolist()
+            warn(str(self._path), f"its bounds, from {low} to {high}, cannot be kept: files end where positions do")
 
     def _tell(self, seen: int) -> None:
         """Tell how many vertices of this way are done."""

@@ -14,7 +14,9 @@ import numpy.typing as npt
 from zardine.errors import DataError, ZardineError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.columns import check_name
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.format.documents import ROOT
+from zardine.vectors.format.layouts import SHARDED_NOTE
+from zardine.vectors.outside import needing, warn, without_steps
 from zardine.vectors.storing.store import VectorStore
 
 LINES = ("line", "polyline", "streamline")
@@ -82,11 +84,21 @@ def check_store(
             warn(target, f"{family.replace('_', ' ')} cannot be kept: {', '.join(names)}")
     if not groups and opened.table("groups") is not None:
         warn(target, "groups cannot be kept")
-    if not crs and owner.root.block.get("crs"):
+    if not crs and without_steps(owner.root.block.get("crs")):
         warn_crs(target, "the format has no place for it")
     if not axes:
         warn_axes(owner.root.axes, target)
+    warn_root(owner, target)
     return kind
+
+
+def warn_root(store: VectorStore, target: Path | str) -> None:
+    """Warn of what the root says beside what zardine and Zarr Vectors say there."""
+    own = (ROOT, "multiscales", "ome")
+    told = {name: each for name, each in store.root.attributes.items() if name not in own}
+    names = [name for name, each in told.items() if name[:8] != "zardine_" and each != SHARDED_NOTE]
+    if names:
+        warn(target, f"attributes of the store cannot be kept: {', '.join(map(repr, names))}")
 
 
 def warn_crs(target: Path | str, why: str) -> None:
@@ -149,6 +161,22 @@ def storable(columns: Mapping[Any, Any], source: Path | str) -> dict[str, Any]:
             name += "_"
         found[name] = values
     return found
+
+
+def tell_of_missing(source: Path | str, integers: Sequence[str], flags: Sequence[str]) -> None:
+    """Warn of columns of integers, and of truth values, that are float64 in the store as it has no missing ones."""
+    if integers:
+        told = ", ".join(map(repr, integers))
+        warn(source, f"integers are stored as float64, since values are missing, which are NaN: {told}")
+    if flags:
+        told = ", ".join(map(repr, flags))
+        warn(source, f"truth values are stored as 1.0 and 0.0, since values are missing, which are NaN: {told}")
+
+
+def tell_of_times(source: Path | str, names: Sequence[str]) -> None:
+    """Warn of columns of times, which are text in the store."""
+    if names:
+        warn(source, f"dates and times are stored as text (ISO 8601): {', '.join(map(repr, names))}")
 
 
 def bounds_of_nothing(source: Path | str, options: Mapping[str, Any]) -> dict[str, Any]:

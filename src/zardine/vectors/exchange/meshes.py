@@ -1,4 +1,4 @@
-"""PLY, OBJ and STL, files of meshes or of points, through trimesh."""
+"""PLY, OBJ and STL, files of meshes or of points: PLY and STL through trimesh."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from zardine.vectors.content.parts import ENDS, OWNER
 from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.losses import bounds_of_nothing, reading, storable
+from zardine.vectors.exchange.obj import read_obj
 from zardine.vectors.mesh import write_spooled_mesh
-from zardine.vectors.outside import needing, warn, warn_names
+from zardine.vectors.outside import needing, tell_of_comments, warn, warn_names
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import triangles
 
@@ -33,11 +35,85 @@ _COPIES = 60
 _FIXED = 64 * 2**20
 """Bytes that trimesh takes, about."""
 
+
 COLOURS = ("red", "green", "blue", "alpha")
-NO_FACES = "# 0 vertices, 0 faces"
-"""A line of an OBJ file that holds nothing, so that it is not taken for one that is cut off."""
-_OBJ = {"vn": "normals", "l": "lines", "p": "points", "g": "names of groups", "o": "names of objects"}
-_OBJ |= {"usemtl": "materials", "curv": "curves", "surf": "surfaces"}
+
+
+PLY = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    object_attributes="-/told",
+    ids="-/told: of a folder of files kept as their names",
+    groups="-/told",
+    crs="-/told",
+    bounds="-/told",
+    metadata="told/told: other elements",
+    precision="kept/told: in float32",
+    integers="-/told",
+    floats="kept/kept",
+    booleans="-/told: as 0 and 1",
+    text="-/told",
+    several_values="-/told",
+    missing_text="-/told",
+    vertex_attributes="kept/kept",
+    link_attributes="kept/kept: of faces",
+    normals="kept/told: as nx, ny, nz; an attribute of three values is told",
+    uv="kept/told: as the file has them; an attribute of two values is told",
+    colours="kept/kept",
+    comments="told/-",
+)
+OBJ = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    object_attributes="-/told",
+    ids="-/told: of a folder of files kept as their names",
+    groups="-/told",
+    crs="-/told",
+    bounds="-/told",
+    metadata="told/told: lines, points, groups, materials",
+    precision="kept/kept",
+    integers="-/told",
+    floats="-/told",
+    booleans="-/told",
+    text="-/told",
+    several_values="-/told",
+    missing_text="-/told",
+    vertex_attributes="-/told",
+    link_attributes="-/told",
+    normals="kept/told: as the attribute 'normal' of vertices, or of faces where corners differ",
+    uv="kept/told: as the attribute 'uv' of vertices, or of faces where corners differ",
+    colours="kept/kept",
+    comments="told/-",
+)
+STL = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    object_attributes="-/told",
+    ids="-/told: of a folder of files kept as their names",
+    groups="-/told",
+    crs="-/told",
+    bounds="-/told",
+    metadata="-/told",
+    precision="-/told: in float32",
+    integers="-/told",
+    floats="-/told",
+    booleans="-/told",
+    text="-/told",
+    several_values="-/told",
+    missing_text="-/told",
+    vertex_attributes="-/told",
+    link_attributes="kept/told: of faces, as 'stl' (two bytes beside each)",
+    normals="-/told: they follow from the corners",
+    uv="-/told",
+    colours="-/told",
+    comments="told/-: the text of the header",
+)
 
 
 class MeshParts:
@@ -72,7 +148,9 @@ class MeshParts:
     def read(self, number: int) -> Piece:
         """Return the meshes of the files of a part."""
         files = self._list.part(number)
-        found = [_mesh(file) for file in files]
+        comments = list[str]()
+        found = [_mesh(file, comments) for file in files]
+        tell_of_comments(self._source, comments)
         gc.collect(1)  # what trimesh makes refers to itself; who has many other objects would keep it for long
         if self._list.names is not None:
             found = [_of_folder(piece, file) for piece, file in zip(found, files, strict=True)]
@@ -130,17 +208,17 @@ def _of_folder(piece: Piece, file: Path) -> Piece:
     return replace(piece, links={ENDS: faces, **{n: v[origin] for n, v in piece.links.items() if n != ENDS}})
 
 
-def _mesh(source: Path) -> Piece:
-    """What is in a file."""
+def _mesh(source: Path, comments: list[str]) -> Piece:
+    """What is in a file, but for its comments, which are added to ``comments``."""
     suffix = source.suffix.lower()
-    words = _obj_words(source) if suffix == ".obj" else []
-    if suffix == ".obj" and not words:
-        return Piece(np.zeros((0, 3)), {}, {}, {ENDS: np.zeros((0, 3), np.int64)})
+    if suffix == ".obj":
+        return read_obj(source, comments)
     declared = _check_ply(source) if suffix == ".ply" else {}
+    comments += _comments(source, suffix)
     if declared.get("vertex") == 0 or (suffix == ".stl" and _check_stl(source) == 0):
         links = {ENDS: np.zeros((0, 3), np.int64)} if suffix == ".stl" or "face" in declared else {}
         return Piece(np.zeros((0, 3)), {}, {}, links)
-    mesh: Any = _loaded(source, words)
+    mesh: Any = _loaded(source)
     vertices, faces = np.asarray(mesh.vertices), np.asarray(getattr(mesh, "faces", ()))
     of_vertices: Columns = {name: np.asarray(each) for name, each in getattr(mesh, "vertex_attributes", {}).items()}
     of_faces: Columns = {name: np.asarray(each) for name, each in getattr(mesh, "face_attributes", {}).items()}
@@ -151,6 +229,7 @@ def _mesh(source: Path) -> Piece:
         of_faces.pop("stl", None)  # bytes beside each face that other programs keep colours in
     if raw is not None:
         _check_counts(raw, declared, source)
+        vertices = _positions(raw, vertices)
         faces, found, found_faces = _properties(raw, vertices, faces, source)
         of_vertices, of_faces = {**found, **of_vertices}, {**found_faces, **of_faces}
     visual: Any = mesh.visual
@@ -158,10 +237,6 @@ def _mesh(source: Path) -> Piece:
         of_vertices |= dict(zip(COLOURS, np.asarray(visual.vertex_colors).T, strict=False))
     elif visual.kind == "face" and "red" not in of_faces and len(visual.face_colors) == len(faces):
         of_faces |= dict(zip(COLOURS, np.asarray(visual.face_colors).T, strict=False))
-    elif visual.kind == "texture" and getattr(visual, "uv", None) is not None:
-        of_vertices["uv"] = np.asarray(visual.uv)
-    if suffix == ".obj":
-        _warn_of_obj(source, words, len(vertices))
     if not hasattr(mesh, "faces"):
         return Piece(vertices, of_vertices)
     if faces.size == 0:
@@ -192,17 +267,15 @@ def _check_faces(faces: npt.NDArray[Any], count: int, source: Path) -> None:
         raise DataError(f"{source}: face {row} names vertices {faces[row].tolist()}; there are {count}")
 
 
-def _loaded(source: Path, words: list[list[str]]) -> Any:
-    """What trimesh reads: a mesh, or points. Of plain OBJ files all vertices in their order, used by faces or not.
+def _loaded(source: Path) -> Any:
+    """What trimesh reads: a mesh, or points.
 
     Raises :class:`DataError` for a file that is neither, and for one without vertices.
     """
     with needing(source):
         import trimesh
-    plain = words and not {"vt", "vn", "usemtl"} & {line[0] for line in words}
-    options: dict[str, Any] = {"maintain_order": True} if plain else {}
     with reading(source):
-        mesh: Any = trimesh.load(str(source), process=False, **options)
+        mesh: Any = trimesh.load(str(source), process=False)
         if isinstance(mesh, trimesh.Scene):
             if not mesh.geometry:
                 raise DataError(f"{source} holds no vertices")
@@ -248,51 +321,17 @@ def _properties(raw: Any, vertices: Any, faces: Any, source: Path) -> tuple[Any,
     return faces, of_vertices, of_faces
 
 
+def _positions(raw: Any, vertices: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The vertices as they are in a PLY file: where faces have texture coordinates, trimesh makes more of them."""
+    data = raw.get("vertex", {}).get("data")
+    names = data.dtype.names or () if isinstance(data, np.ndarray) else tuple(data or ())
+    if not {"x", "y", "z"} <= set(names):
+        return vertices
+    return np.stack([np.asarray(data[axis], np.float64).reshape(-1) for axis in "xyz"], axis=1)
+
+
 def _rows(values: npt.NDArray[Any]) -> int:
     return len(values) if values.ndim else 0
-
-
-def _obj_words(source: Path) -> list[list[str]]:
-    """The words of the lines of an OBJ file.
-
-    Raises :class:`DataError` for vertices of less than three numbers and faces of less than three corners, as a file
-    has that is cut off, and for a file without vertices or faces that does not say so, as ours do.
-    """
-    text = source.read_text(encoding="utf-8", errors="replace").replace("\\\n", " \f")
-    found = []
-    number = 0
-    for line in text.split("\n"):
-        number += 1 + line.count("\f")
-        words = line.partition("#")[0].split()
-        if words:
-            found.append(words)
-        if words and words[0] in ("v", "f") and len(words) < 4:
-            what = "a vertex has three coordinates" if words[0] == "v" else "a face has three corners or more"
-            raise DataError(f"{source}, line {number}: {what}, not {line.strip()!r}; the file may be cut off")
-    kinds = {words[0] for words in found}
-    if not found and NO_FACES in text.splitlines():
-        return []
-    if not {"v", "f"} <= kinds:
-        what = (
-            "faces; the file may be cut off. Points are written with write_points"
-            if "v" in kinds
-            else "vertices: see vectors.create"
-        )
-        raise DataError(f"{source} holds no {what}")
-    return found
-
-
-def _warn_of_obj(source: Path, words: list[list[str]], vertices: int) -> None:
-    """Say what trimesh leaves out of an OBJ file of which it made so many ``vertices``."""
-    counts = Counter(line[0] for line in words)
-    least = {"g": 2, "o": 2}
-    lost = [told for key, told in _OBJ.items() if counts[key] >= least.get(key, 1)]
-    if lost:
-        warn(source, f"left out: {', '.join(lost)}")
-    if any(line[0] == "f" and len(line) > 4 for line in words):
-        warn(source, "faces of more than three corners are stored as triangles")
-    if vertices < counts["v"]:
-        warn(source, f"of {counts['v']} vertices, {vertices} are stored: those that no face uses are left out")
 
 
 def _check_ply(source: Path) -> dict[str, int]:
@@ -324,6 +363,17 @@ def _check_ply(source: Path) -> dict[str, int]:
                 f"number {short + 1} are not all there: {' '.join(rows[short])!r}"
             )
     return declared
+
+
+def _comments(source: Path, suffix: str) -> list[str]:
+    """The comments in the header of a PLY file, or the text of that of an STL file."""
+    with source.open("rb") as file:
+        data = file.read(2**16)
+    if suffix == ".ply":
+        lines = data.partition(b"end_header")[0].decode("utf-8", "replace").splitlines()
+        return [line.partition(" ")[2] for line in lines if line.startswith(("comment ", "obj_info "))]
+    head = data.partition(b"\n")[0] if data.lstrip()[:5].lower() == b"solid" and b"\0" not in data[:512] else data[:80]
+    return [head.decode("latin-1").strip("\0 \r\n").removeprefix("solid").strip()]
 
 
 def _is_whole(values: list[str], lists: list[bool]) -> bool:

@@ -24,9 +24,10 @@ from zardine.vectors.exchange.level_parts import (
     own,
 )
 from zardine.vectors.exchange.losses import check_rank, check_store, is_rounded, warn_rounded
-from zardine.vectors.exchange.meshes import COLOURS, NO_FACES
+from zardine.vectors.exchange.meshes import COLOURS
+from zardine.vectors.exchange.obj import LEGEND, NO_FACES
 from zardine.vectors.exchange.targets import writing
-from zardine.vectors.outside import needing, warn, warn_names, warn_objects
+from zardine.vectors.outside import needing, tell_of_booleans, warn, warn_names, warn_objects
 from zardine.vectors.reading.kept import kind_of
 from zardine.vectors.results import Mesh, Points, triangles
 from zardine.vectors.storing.spools import Spool
@@ -266,6 +267,7 @@ def _ply_kinds(looks: Mapping[str, _Look], target: Path, element: str) -> Kinds:
             found[name] = np.dtype("<i4")
         else:
             found[name] = kind.newbyteorder("<")
+    tell_of_booleans({name: looks[name].like for name in found}, target)
     return found
 
 
@@ -285,7 +287,7 @@ def _colours(looks: Mapping[str, _Look], target: Path) -> list[str]:
 def _write_obj(file: BinaryIO, parts: Iterable[Mesh], vertices: int, colours: list[str]) -> None:
     """Write positions with all digits that they need, so that they come back equal, and colours from 0 to 1."""
     form = "v %.17g %.17g %.17g" + (" %.8f %.8f %.8f" if colours else "")
-    file.write(f"# vertices x y z, faces of three of them\n{'' if vertices else NO_FACES + chr(10)}".encode())
+    file.write(f"{LEGEND}\n{'' if vertices else NO_FACES + chr(10)}".encode())
     faces = Spool()
     for piece in _pieces(parts):
         table = np.asarray(piece.positions, np.float64)

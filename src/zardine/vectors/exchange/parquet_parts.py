@@ -13,14 +13,19 @@ import numpy.typing as npt
 from zardine.errors import DataError, UnsupportedError
 from zardine.json_document import parse_json
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.exchange.feature_parts import FeatureParts
-from zardine.vectors.exchange.features import EXACT, column_of_series, store_features
+from zardine.vectors.exchange.feature_parts import FeatureParts, coordinates
+from zardine.vectors.exchange.features import (
+    EXACT,
+    column_of_series,
+    store_features,
+)
 from zardine.vectors.exchange.file_parts import LENGTHS, FileParts, Piece, Step, Whole
-from zardine.vectors.exchange.losses import reading
+from zardine.vectors.exchange.losses import reading, tell_of_missing, tell_of_times
 from zardine.vectors.outside import needing, warn
 
 _KINDS: Final = {"Point": 0, "LineString": 1}
 """Numbers of GEOS, by what the file calls its geometries."""
+_INTEGERS, _FLAGS, _TIMES = "integers that may be missing", "truth values that may be missing", "times"
 _UNNAMED: Final = "__index_level_"
 """How the column of an index without a name is called."""
 _FIXED: Final = 64 * 2**20
@@ -60,9 +65,19 @@ class ParquetParts:
         if kind not in _KINDS or more not in ("", "Z"):
             raise UnsupportedError(f"{source} has geometries of the kind {types[0]!r}")
         self._kind, self._has_z, self._crs = kind, more == "Z", column.get("crs", "OGC:CRS84")
+        self._has_m = self._first_has_m()
         if kind == "Point" and "geometry_type" in options:
             raise TypeError("geometry_type is of lines: leave it out for points")
         self._columns = self._columns_in(schema)
+
+    def _first_has_m(self) -> bool:
+        """Whether the first geometry has a measure (M), of which the metadata do not tell."""
+        with reading(self._source), self._parquet.ParquetFile(self._source) as file:
+            for some in file.iter_batches(batch_size=1024, columns=[self._geometry]):
+                there = some.column(0).drop_null()
+                if len(there):
+                    return bool(self._shapely.has_m(self._shapely.from_wkb(there[:1].to_pylist()))[0])
+        return False
 
     def _table(self, metadata: Mapping[bytes, bytes] | None, name: bytes) -> Mapping[str, Any]:
         try:
@@ -74,7 +89,7 @@ class ParquetParts:
         return found
 
     def _columns_in(self, schema: Any) -> dict[str, str]:
-        """What each column is, but the geometry and unnamed indexes: numbers, such that may be missing, or text."""
+        """What each column but the geometry and unnamed indexes is: numbers, such that may be missing, text, times."""
         indexes = self._table(schema.metadata, b"pandas").get("index_columns") or []
         hidden = [each for each in indexes if isinstance(each, str) and each.startswith(_UNNAMED)]
         plain = [each for each in indexes if isinstance(each, dict) and each.get("name") is None]
@@ -92,10 +107,13 @@ class ParquetParts:
             if all(each is not None and each.has_null_count and not each.null_count for each in found):
                 return "numbers"
             if types.is_boolean(dtype) or all(each is not None and self._is_exact(each) for each in found):
-                return "numbers that may be missing" if any(map(self._misses, found)) else "numbers"
+                misses = any(map(self._misses, found))
+                return "numbers" if not misses else _FLAGS if types.is_boolean(dtype) else _INTEGERS
             raise UnsupportedError(f"numbers are missing in the column {name!r} of {self._source}")
         plain = dtype.value_type if types.is_dictionary(dtype) else dtype
-        if any(test(plain) for test in (types.is_string, types.is_large_string, types.is_timestamp, types.is_date)):
+        if types.is_timestamp(plain) or types.is_date(plain):
+            return _TIMES
+        if types.is_string(plain) or types.is_large_string(plain):
             return "text"
         raise UnsupportedError(f"the column {name!r} of {self._source} holds neither numbers, text nor dates")
 
@@ -139,22 +157,23 @@ class ParquetParts:
         there = ~(self._shapely.is_missing(shapes) | self._shapely.is_empty(shapes))
         shapes = shapes[there]
         kinds, depths = self._shapely.get_type_id(shapes), self._shapely.has_z(shapes)
-        if (kinds != _KINDS[self._kind]).any() or (depths != self._has_z).any():
+        same = (kinds == _KINDS[self._kind]) & (depths == self._has_z) & (self._shapely.has_m(shapes) == self._has_m)
+        if not same.all():
             raise UnsupportedError(f"{self._source} has other geometries than its metadata tell of")
         with reading(self._source):
             values = {name: self._values(table.column(name), kind)[there] for name, kind in self._columns.items()}
-        positions = self._shapely.get_coordinates(shapes, include_z=self._has_z)
+        positions, measures = coordinates(shapes, has_z=self._has_z, has_m=self._has_m, names=values)
         if self._kind == "Point":
-            return Piece(positions, values)
+            return Piece(positions, {**values, **measures})
         lengths = np.asarray(self._shapely.get_num_points(shapes), np.int64)
-        return Piece(positions, {}, {LENGTHS: lengths, **values})
+        return Piece(positions, measures, {LENGTHS: lengths, **values})
 
     def _values(self, column: Any, kind: str) -> npt.NDArray[Any]:
-        if kind == "text":
+        if kind in ("text", _TIMES):
             return np.asarray(column_of_series(column.to_pandas()))
         if kind == "numbers":
             return np.asarray(column.to_numpy())
-        as_numbers = column.cast("int8") if self._types.is_boolean(column.type) else column
+        as_numbers = column.cast("int8") if kind == _FLAGS else column
         return np.asarray(as_numbers.cast("float64").to_numpy(), np.float64)
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
@@ -164,6 +183,11 @@ class ParquetParts:
             warn(self._source, f"{missing} features without a geometry are left out")
         if missing == self.rows:
             raise DataError(f"{self._source} holds no positions: there is no feature with a geometry")
+        integers, flags, times = (
+            [name for name, kind in self._columns.items() if kind == wanted] for wanted in (_INTEGERS, _FLAGS, _TIMES)
+        )
+        tell_of_missing(self._source, integers, flags)
+        tell_of_times(self._source, times)
         given: dict[str, Any] = {"crs": None}
         if self._crs is not None:
             with reading(self._source):

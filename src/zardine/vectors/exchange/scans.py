@@ -13,11 +13,19 @@ import numpy.typing as npt
 
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.level_parts import LevelParts, SeenColumns, columns_with_ids, numbers_among
-from zardine.vectors.exchange.losses import bounds_of_nothing, check_rank, check_store, reading, storable, warn_crs
+from zardine.vectors.exchange.losses import (
+    bounds_of_nothing,
+    check_rank,
+    check_store,
+    reading,
+    storable,
+    warn_crs,
+)
 from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.scan_claims import check_count, check_points, check_records
-from zardine.vectors.outside import needing, warn, warn_names
+from zardine.vectors.outside import STEPS, needing, tell_of_booleans, warn, warn_names, without_steps
 from zardine.vectors.points import write_spooled_points
 from zardine.vectors.results import Points
 from zardine.vectors.storing.store import VectorStore
@@ -36,12 +44,38 @@ _STEP_OF_A_PLANE = 1e-6
 """The step of an axis along which all positions are equal: any does, since the offset is that position."""
 
 
+FATES = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    scales="kept/kept: as the table 'las' of crs, and used where the positions of an axis fit",
+    precision="kept/told: in steps that 32 bits allow",
+    integers="kept/kept",
+    floats="kept/kept",
+    booleans="-/told: as 0 and 1",
+    text="-/told",
+    several_values="kept/kept: up to three; more are told",
+    missing_text="-/told",
+    vertex_attributes="kept/kept",
+    object_attributes="-/told",
+    ids="-/kept: as the dimension 'object_id'",
+    groups="-/told",
+    normals="kept/kept: as an extra dimension",
+    colours="kept/kept: as the dimensions red, green and blue, the numbers as they are",
+    crs="kept/kept",
+    bounds="-/told",
+    metadata="told/told: fields of the header, and records (VLRs) but those of crs",
+    comments="told/-: records (VLRs)",
+)
+
+
 class ScanParts:
     """A LAS or LAZ file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: each has ``at_once`` points.
 
     Every dimension but the coordinates becomes an attribute, without those that are all zero and that an export of ours
-    did not fill; the reference system becomes ``crs`` (``wkt``). Raises :class:`DataError` for a file that ends before
-    the last point of its header.
+    did not fill; the reference system becomes ``crs`` (``wkt``), with the steps of coordinates (``las``). Raises
+    :class:`DataError` for a file that ends before the last point of its header.
     """
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
@@ -85,7 +119,9 @@ class ScanParts:
             header = reader.header
             hidden = set(header.point_format.extra_dimension_names) & set(_COORDINATES)
             warn_names(sorted(hidden), self._source, "coordinates are called so")
-            crs = {} if "crs" in options else {"crs": _crs_in(header, self._source)}
+            crs = options["crs"] if "crs" in options else _crs_in(header, self._source)
+            if crs is None or isinstance(crs, Mapping):
+                options = {**options, "crs": {STEPS: _steps_in(header), **(crs or {})}}
             _warn_left_out(header, self._source)
             unfilled = _unfilled(header)
         for _, values in whole.parts() if unfilled else ():
@@ -93,7 +129,7 @@ class ScanParts:
         names = [name for name in whole.columns if name not in unfilled]
         whole.rename(storable({name: name for name in names}, self._source))
         more = {} if self.rows else bounds_of_nothing(self._source, options)
-        write_spooled_points(path, whole, {**crs, **options, **more}, step, origin)
+        write_spooled_points(path, whole, {**options, **more}, step, origin)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -111,9 +147,10 @@ class ScanParts:
 def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Points]) -> dict[str, Any]:
     """See which steps, format of points and dimensions a file needs.
 
-    Coordinates are stored as 32-bit integers, in the least steps of a power of ten that hold the extent. The file is
-    LAS 1.2 with points of format 0, or 1, 2 or 3 for times and colours; LAS 1.4 with format 6, 7 or 8 where values of
-    an attribute, or the reference system, need it. Attributes without a field have up to three values for each point.
+    Coordinates are stored as 32-bit integers: along each axis in the steps of the file that the store was made of, if
+    these hold all positions, else in the least steps of a power of ten that hold the extent. The file is LAS 1.2 with
+    points of format 0, or 1, 2 or 3 for times and colours; LAS 1.4 with format 6, 7 or 8 where values of an attribute,
+    or the reference system, need it. Attributes without a field have up to three values for each point.
     """
     with needing(target):
         import_module("laspy")
@@ -128,20 +165,25 @@ def _look(path: StoreLike, target: Path, level: int, parts: LevelParts[Points]) 
     looks = numbers_among(seen.found(target), target)
     crs = _crs_out(path, target)
     header = _header(looks, crs)
-    if np.isfinite(low).all():
-        header.offsets, header.scales = _steps(low, high)
-    moved = False
+    kept = _steps_out(path)
+    header.global_encoding.gps_time_type = _gps_times(kept["gps_time_type"])
+    finest = _steps(low, high) if np.isfinite(low).all() else (header.offsets, header.scales)
+    choices = [finest] if kept["steps"] is None or not _hold(kept["steps"], low, high) else [kept["steps"], finest]
+    moved = np.zeros((len(choices), 3), np.bool_)
     for part in parts.through(None):
-        moved = moved or _is_moved(part.positions, _record(part.positions, header), low, high)
-    if moved:
-        steps = ", ".join(f"{each:g}" for each in header.scales)
-        warn(target, f"positions are rounded to steps of {steps}: the format has 32 bits for each coordinate")
+        moved |= [_moved(part.positions, each, low, high) for each in choices]
+    chosen = np.where(moved[0], len(choices) - 1, 0)
+    header.offsets, header.scales = (np.stack(each)[chosen, np.arange(3)] for each in zip(*choices, strict=True))
+    if moved[chosen, np.arange(3)].any():
+        told = ", ".join(f"{each:g}" for each in header.scales)
+        warn(target, f"positions are rounded to steps of {told}: the format has 32 bits for each coordinate")
     fields, extra = _kept(looks, header, target)
     return {
         "version": str(header.version),
         "point_format": int(header.point_format.id),
         "offsets": np.asarray(header.offsets).tolist(),
         "scales": np.asarray(header.scales).tolist(),
+        "gps_time_type": int(header.global_encoding.gps_time_type),
         "wkt": None if crs is None else crs.to_wkt(),
         "fields": fields,
         "extra": extra,
@@ -153,6 +195,7 @@ def _write(path: StoreLike, place: Path, parts: LevelParts[Points], layout: Mapp
 
     header = laspy.LasHeader(point_format=layout["point_format"], version=layout["version"])
     header.offsets, header.scales = np.array(layout["offsets"]), np.array(layout["scales"])
+    header.global_encoding.gps_time_type = _gps_times(layout["gps_time_type"])
     user, number, about = _FILLED
     filled = [name for name in layout["fields"] if name in header.point_format.standard_dimension_names]
     header.vlrs.append(laspy.VLR(user, number, about, "\n".join(filled).encode("ascii")))
@@ -183,7 +226,7 @@ class _Look:
     def __init__(self, name: str, like: npt.NDArray[Any]) -> None:
         import laspy
 
-        self.like = _plain(like)
+        self.like = like
         formats = (laspy.PointFormat(number) for number in _FORMATS)
         fields = (each.dimension_by_name(name) for each in formats if name in each.standard_dimension_names)
         self._limits: dict[tuple[Any, int | None], bool] = {_limits(field): like.ndim == 1 for field in fields}
@@ -243,6 +286,12 @@ def _unfilled(header: Any) -> set[str]:
     return set()
 
 
+def _is_said(value: Any) -> bool:
+    """Whether a field of a header says something: it is not empty, and not what laspy writes of itself."""
+    text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    return text.strip("\0 0-") not in ("", "OTHER")
+
+
 def _warn_left_out(header: Any, source: Path) -> None:
     """Warn of records beside the points, and of waveforms; those of the reference system are told of elsewhere."""
     records = [
@@ -251,6 +300,9 @@ def _warn_left_out(header: Any, source: Path) -> None:
         if each.user_id not in ("LASF_Projection", _FILLED[0])
         and type(each).__name__ not in ("ExtraBytesVlr", "LasZipVlr")
     ]
+    fields = [name for name in ("system_identifier", "file_source_id", "uuid") if _is_said(getattr(header, name))]
+    if fields:
+        warn(source, f"fields of the header are left out: {', '.join(fields)}")
     lost = [f"{len(records)} records beside the points (VLRs and EVLRs)"] if records else []
     if "wavepacket_index" in header.point_format.dimension_names or header.start_of_waveform_data_packet_record:
         lost.append("waveforms")
@@ -260,7 +312,7 @@ def _warn_left_out(header: Any, source: Path) -> None:
 
 def _crs_out(path: StoreLike, target: Path) -> Any:
     """The store's reference system for pyproj; ``None``, with a warning, where there is one that it does not know."""
-    stored = VectorStore.open(path).root.block.get("crs")
+    stored = without_steps(VectorStore.open(path).root.block.get("crs"))
     if not stored:
         return None
     text = stored.get("wkt") if isinstance(stored, Mapping) else None
@@ -332,7 +384,7 @@ def _kept(looks: Mapping[str, _Look], header: Any, target: Path) -> tuple[list[s
     points = laspy.LasData(header)
     fields = set(header.point_format.dimension_names) - set(_COORDINATES)
     for name, look in looks.items():
-        like = look.like
+        like = _plain(look.like)
         if name not in fields and _is_taken(points, name):
             taken.append(name)
         elif name not in fields and len(name.encode()) > 32:
@@ -348,6 +400,7 @@ def _kept(looks: Mapping[str, _Look], header: Any, target: Path) -> tuple[list[s
             extra.append((name, shape + like.dtype.str[1:]))
     warn_names(taken, target, "coordinates, or other parts of a file, are called so")
     warn_names(long, target, "names have up to 32 bytes")
+    tell_of_booleans({name: looks[name].like for name in found}, target)
     return found, extra
 
 
@@ -370,8 +423,43 @@ def _steps(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> tuple
     return np.where(flat, low, np.round(middle / scales) * scales), scales
 
 
-def _is_moved(positions: npt.NDArray[Any], record: Any, low: Any, high: Any) -> bool:
-    """Whether coordinates change by more than the type of the store resolves along their axis, from low to high."""
+def _moved(positions: npt.NDArray[Any], steps: tuple[Any, Any], low: Any, high: Any) -> Any:
+    """Return for each axis whether coordinates change by more than the type of the store resolves from low to high."""
+    offsets, scales = (np.asarray(each, np.float64) for each in steps)
     resolved = 2 * np.spacing(np.maximum(np.abs(low), np.abs(high)).astype(positions.dtype)).astype(np.float64)
-    written = np.stack([np.asarray(record[axis]) for axis in "xyz"], axis=1)
-    return bool((np.abs(written - positions.astype(np.float64)) > resolved).any())
+    exact = positions.astype(np.float64)
+    written = np.round((exact - offsets) / scales) * scales + offsets
+    return (np.abs(written - exact) > resolved).any(axis=0)
+
+
+def _gps_times(number: int) -> Any:
+    """What times are counted from: the beginning of a week, or a day in 1980, for 1."""
+    from laspy.header import GpsTimeType
+
+    return GpsTimeType(number)
+
+
+def _hold(steps: tuple[Any, Any], low: Any, high: Any) -> bool:
+    """Whether 32 bits hold coordinates from low to high in such steps."""
+    with np.errstate(all="ignore"):
+        ends = (np.stack([low, high]) - steps[0]) / steps[1]
+    return bool((np.abs(ends) < 2**31 - 1).all())
+
+
+def _steps_in(header: Any) -> dict[str, Any]:
+    """The steps of coordinates, and what times are counted from, as the store keeps them in ``crs``."""
+    found = {"scales": np.asarray(header.scales).tolist(), "offsets": np.asarray(header.offsets).tolist()}
+    return {**found, "gps_time_type": _gps_times(int(header.global_encoding.gps_time_type)).name}
+
+
+def _steps_out(path: StoreLike) -> dict[str, Any]:
+    """What the store keeps of :func:`_steps_in`: ``steps`` (offsets and scales, or ``None``) and ``gps_time_type``."""
+    crs = VectorStore.open(path).root.block.get("crs")
+    told = crs.get(STEPS) if isinstance(crs, Mapping) else None
+    told = told if isinstance(told, Mapping) else {}
+    try:
+        steps = tuple(np.array(told[name], np.float64) for name in ("offsets", "scales"))
+        usable = all(each.shape == (3,) and np.isfinite(each).all() for each in steps) and bool((steps[1] > 0).all())
+    except (KeyError, TypeError, ValueError):
+        steps, usable = (), False
+    return {"steps": steps if usable else None, "gps_time_type": int(told.get("gps_time_type") == "STANDARD")}

@@ -26,6 +26,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.arguments import shown
 from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.level_parts import LevelParts, SeenLines, columns_with_ids
 from zardine.vectors.exchange.losses import (
     LINES,
@@ -40,7 +41,7 @@ from zardine.vectors.exchange.losses import (
     warn_rounded,
 )
 from zardine.vectors.exchange.part_files import FileWriter
-from zardine.vectors.outside import keeping, needing, numbers, warn, warn_names
+from zardine.vectors.outside import keeping, needing, numbers, tell_of_booleans, tell_of_comments, warn, warn_names
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.store import VectorStore
@@ -60,8 +61,57 @@ _FIXED: Final = 64 * 2**20
 """Bytes that reading takes beside the lines, about."""
 _OF_A_LINE: Final = 3000
 """Bytes of the objects that nibabel makes of a line, about."""
+_OF_TCK = ("count", "datatype", "file", "timestamp", "total_count", "comments")
+"""Fields of a TCK header that say nothing of the lines, or are told of elsewhere."""
 _SPACE = ("voxel_to_rasmm", "dimensions", "voxel_sizes", "voxel_order")
 _AXES = ("LR", "AP", "IS")
+
+
+TRK = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    crs="-/told",
+    bounds="-/told",
+    precision="-/told: in float32",
+    integers="-/told",
+    floats="-/told: in float32",
+    booleans="-/told: as 0 and 1",
+    text="-/told",
+    several_values="kept/kept",
+    missing_text="-/told",
+    vertex_attributes="kept/kept",
+    object_attributes="kept/kept",
+    ids="-/kept: as the property 'object_id'",
+    groups="-/told",
+    colours="kept/kept: as any attribute",
+    normals="kept/kept: as any attribute",
+    metadata="kept/told: the space of the image as the table 'trk' of crs; attributes of the store are told",
+)
+TCK = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    crs="-/told",
+    bounds="-/told",
+    precision="-/told: in float32",
+    integers="-/told",
+    floats="-/told",
+    booleans="-/told",
+    text="-/told",
+    several_values="-/told",
+    missing_text="-/told",
+    vertex_attributes="-/told",
+    object_attributes="-/told",
+    ids="-/told",
+    groups="-/told",
+    colours="-/told",
+    normals="-/told",
+    metadata="told/told: fields of the header",
+    comments="told/-: the field 'comments' of the header",
+)
 
 
 def _store_lines(
@@ -82,6 +132,11 @@ def _store_lines(
     if there > len(lengths):
         warn(source, f"{there - len(lengths)} lines without vertices are left out")
     crs = {} if "crs" in options else {"crs": _space_in(header, source)}
+    if not set(_SPACE) <= set(header):
+        tell_of_comments(source, [header.get("comments", "")])
+        fields = [name for name in header if name not in _OF_TCK]
+        if fields:
+            warn(source, f"fields of the header are left out: {', '.join(fields)}")
     whole.rename(storable({name: name for name in whole.columns}, source))
     columns = storable({name: each for name, each in of_lines.items() if name != LENGTHS}, source)
     more = {"object_attributes": columns, **crs, **options}
@@ -553,6 +608,7 @@ def _short(columns: Mapping[str, _Column], target: Path) -> list[str]:
     warn_names(sorted(wide), target, "float32, which is all that the format has, does not hold the values")
     left = [name for name in found if name not in named and name not in wide]
     warn_names(left[10:], target, "the format has ten at most")
+    tell_of_booleans({name: found[name] for name in left[:10]}, target)
     for name in left[:10]:
         if not columns[name].exact:
             warn(target, f"the attribute {name!r} is rounded to float32, which is all that this format has")

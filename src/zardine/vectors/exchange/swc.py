@@ -16,11 +16,12 @@ from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.level_parts import LevelParts, numbers_of, own
 from zardine.vectors.exchange.losses import bounds_of_nothing, check_rank, check_store
 from zardine.vectors.exchange.targets import writing
 from zardine.vectors.format.ragged import ranges
-from zardine.vectors.outside import warn_objects
+from zardine.vectors.outside import tell_of_comments, warn_objects
 from zardine.vectors.results import Skeleton
 from zardine.vectors.skeleton import write_spooled_trees
 from zardine.vectors.storing.spools import forget, mapped
@@ -33,6 +34,30 @@ _OF_A_LINE: Final = 600
 _FIXED: Final = 16 * 2**20
 _AT_ONCE: Final = 2**16
 """Lines that are written together."""
+
+
+FATES = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    scales="told/-: a SCALE in the header is not applied",
+    precision="kept/kept",
+    integers="-/told",
+    floats="-/told",
+    booleans="-/told",
+    text="-/told",
+    several_values="-/told",
+    missing_text="-/told",
+    vertex_attributes="kept/kept: type and radius; others are told",
+    object_attributes="-/told",
+    ids="-/told: of a folder of files kept as their names",
+    groups="-/told",
+    crs="-/told",
+    bounds="-/told",
+    metadata="told/told: columns after the seventh",
+    comments="told/-",
+)
 
 
 class SwcParts:
@@ -64,7 +89,9 @@ class SwcParts:
     def read(self, number: int) -> Piece:
         """Return the trees of the files of a part, each branch whole."""
         files = self._list.part(number)
-        pieces = [_tree(file, ordered=self._ordered) for file in files]
+        comments = list[str]()
+        pieces = [_tree(file, comments, ordered=self._ordered) for file in files]
+        tell_of_comments(self._source, comments)
         for piece, file in zip(pieces, files, strict=True):
             if self._list.names is not None and not len(piece.positions):
                 raise DataError(f"{file} holds no samples, and an object has some: leave it out")
@@ -83,9 +110,9 @@ class SwcParts:
         """Nothing is kept open."""
 
 
-def _tree(file: Path, *, ordered: bool) -> Piece:
+def _tree(file: Path, comments: list[str], *, ordered: bool) -> Piece:
     """What is in a file; ``ordered``: in an order in which parents come before children, and branches are whole."""
-    positions, parents, attributes = read_swc(file)
+    positions, parents, attributes = read_swc(file, comments)
     own = np.arange(len(parents))
     try:
         order = depth_first(parents, np.zeros(len(parents), np.int64))

@@ -17,6 +17,7 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.joined_files import JoinedFiles
 from zardine.vectors.exchange.level_parts import OBJECT_ID, LevelParts, Plain, SeenLines
 from zardine.vectors.exchange.losses import (
@@ -33,7 +34,7 @@ from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.streamlines import as_space
 from zardine.vectors.format.ragged import ranges, starts_of
 from zardine.vectors.inspecting import read_groups
-from zardine.vectors.outside import keeping, needing, numbers, warn, warn_names
+from zardine.vectors.outside import keeping, needing, numbers, tell_of_booleans, warn, warn_names
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.spools import Rows, forget
@@ -46,6 +47,30 @@ _FIXED = 64 * 2**20
 
 _NAME = "name"
 """The attribute of groups that says what they are called."""
+
+
+FATES = fates(
+    two_axes="-/refused",
+    four_axes="-/refused",
+    axis_names="-/told",
+    units="-/told",
+    crs="-/told",
+    bounds="-/told",
+    precision="kept/kept",
+    integers="kept/kept",
+    floats="kept/kept",
+    booleans="-/told: as 0 and 1",
+    text="-/told",
+    several_values="kept/kept",
+    missing_text="-/told",
+    vertex_attributes="kept/kept",
+    object_attributes="kept/kept",
+    ids="-/kept: as the values 'object_id'",
+    groups="kept/kept",
+    colours="kept/kept",
+    normals="kept/kept: as any attribute",
+    metadata="kept/told: the space of the image as the table 'trk' of crs; attributes of the store are told",
+)
 
 
 class TrxParts:
@@ -320,10 +345,9 @@ def _named(columns: Mapping[str, Any], target: Path) -> dict[str, Any]:
     found = numbers(columns, target)
     wrong = [name for name in found if set("./\\") & set(name)]
     warn_names(wrong, target, "names have no dots, which separate them from their types")
-    truths = [name for name, each in found.items() if each.dtype.kind == "b"]
-    if truths:
-        warn(target, f"truth values are written as numbers, 0 and 1: {', '.join(truths)}")
-    return {name: each for name, each in found.items() if name not in wrong}
+    found = {name: each for name, each in found.items() if name not in wrong}
+    tell_of_booleans(found, target)
+    return found
 
 
 def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -69,9 +69,10 @@ def layout_from(shard_shape: Any, compressor: Any, codec_config: Any, checksum: 
     """The layout that a user asks for.
 
     ``codec_config`` is a list of codecs, or a mapping with ``codecs`` (and perhaps ``chunk_grid``) as a Zarr array
-    document has them; of a ``sharding_indexed`` codec in it the inner codecs count. Codecs that turn arrays into bytes
-    are left out: that is always ``vlen-bytes``. A ``crc32c`` ends every cell if ``checksum`` says so; if that is
-    ``None``, unless the setting ``array.checksum`` is off, or ``codec_config`` says all. Raises :class:`DataError`.
+    document has them; of a ``sharding_indexed`` codec in it the inner codecs count, and its inner chunk is one cell.
+    Codecs that turn arrays into bytes are left out: that is always ``vlen-bytes``. A ``crc32c`` ends every cell if
+    ``checksum`` says so; if that is ``None``, unless the setting ``array.checksum`` is off, or ``codec_config`` says
+    all. Raises :class:`DataError`.
     """
     if checksum is not None and not isinstance(checksum, bool):
         raise DataError(f"checksum is True, False or None, not {checksum!r}")
@@ -79,7 +80,7 @@ def layout_from(shard_shape: Any, compressor: Any, codec_config: Any, checksum: 
     if codec_config is not None:
         if compressor is not None:
             raise DataError("give either compressor or codec_config, not both")
-        grid, codecs = _spec(codec_config)
+        grid, codecs = _spec(codec_config, rank)
         compressors = _compressors(codecs)
         if shard_shape is None and grid is not None:
             shard_shape = grid[:rank]
@@ -215,7 +216,7 @@ def _plain_table(rank: int, dtype: Any, fill_value: Any, checksum: bool, period:
     )
 
 
-def _spec(given: Any) -> tuple[Sequence[int] | None, Any]:
+def _spec(given: Any, rank: int) -> tuple[Sequence[int] | None, Any]:
     grid = None
     if isinstance(given, Mapping) and "codecs" in given:
         try:
@@ -233,6 +234,7 @@ def _spec(given: Any) -> tuple[Sequence[int] | None, Any]:
             inner.append(each)
         else:
             _check_index(configuration)
+            _check_inner_chunk(configuration, rank)
             inner += configuration.get("codecs", [])
     return grid, inner
 
@@ -260,6 +262,22 @@ def _check_index(configuration: Mapping[str, Any]) -> None:
     names = [each.get("name") if isinstance(each, Mapping) else each for each in configuration.get("index_codecs", ())]
     if names and names != ["bytes", "crc32c"]:
         raise DataError(f"codec_config: the index_codecs of shards are bytes and crc32c, not {names}")
+
+
+def _check_inner_chunk(configuration: Mapping[str, Any], rank: int) -> None:
+    """Raise for an inner chunk that is not one cell, as it is in every array here.
+
+    Lengths behind those of the axes of space count bytes of a cell in the pages of Zarr Vectors: they say nothing.
+    """
+    given = configuration.get("chunk_shape")
+    if given is None:
+        return
+    listed = list(given) if isinstance(given, list | tuple | np.ndarray) else []
+    if len(listed) < rank or not all(type(each) is int and each == 1 for each in listed[:rank]):
+        raise DataError(
+            f"codec_config: the inner chunk_shape of sharding_indexed is one cell along each axis, {[1] * rank}, not "
+            f"{given!r}: leave it out; shard_shape= says how many cells a shard has"
+        )
 
 
 def _compressors(value: Any) -> tuple[BytesBytesCodec, ...]:

@@ -211,6 +211,9 @@ class AnnotationValues:
                 forget(positions)
 
         space = Space.of(self._kind, blocks, self._root.ndim)
+        bounds = np.asarray(self._root.block["bounds"], np.float64).astype(np.float32)
+        if len(positions) and self._level == 0 and not np.array_equal(bounds, np.stack([space.lower, space.upper])):
+            tell(f"the bounds of the store, {bounds.tolist()}, cannot be kept: they end where positions do")
         found = samples(space, blocks, _PER_CELL)
         step(1)
         info = AnnotationInfo(

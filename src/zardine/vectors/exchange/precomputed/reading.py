@@ -18,6 +18,7 @@ from zardine.vectors.content.columns import checked_mapping
 from zardine.vectors.content.parts import ABOVE, ENDS, OWNER, Values, loaded
 from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.exchange.file_parts import LENGTHS, FolderParts, Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.listing import Seen
 from zardine.vectors.exchange.losses import bounds_of_nothing, storable
 from zardine.vectors.exchange.precomputed import annotations as notes
@@ -65,6 +66,30 @@ _LONGEST: Final = 2**26
 """Bytes of a part, where no value of it is longer."""
 _OF_OBJECTS: Final = ("object_attributes", "groups", "group_attributes")
 _VOLUME: Final = "neuroglancer_multiscale_volume"
+
+
+FATES: Final = fates(
+    two_axes="kept/kept: of annotations; other geometries have three",
+    four_axes="kept/kept: of annotations",
+    axis_names="kept/kept: of annotations",
+    units="kept/kept",
+    precision="-/told: in float32",
+    integers="-/told: up to 32 bits",
+    floats="-/told: in float32",
+    booleans="-/told: as 0 and 1",
+    text="kept/kept: as a number with labels",
+    several_values="-/kept: as properties name_0, name_1",
+    missing_text="-/told: empty text",
+    vertex_attributes="kept/kept",
+    object_attributes="kept/kept: of lines; of points as properties of each",
+    ids="kept/kept",
+    groups="kept/kept: as relationships",
+    colours="kept/kept: as a property",
+    crs="-/told",
+    bounds="-/told",
+    metadata="-/told",
+)
+"""Of annotations; of skeletons and meshes see the page."""
 
 
 def precomputed_parts(source: StoreLike, options: Options, at_once: int, outline: None = None) -> FolderParts:
