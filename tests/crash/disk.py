@@ -216,7 +216,16 @@ class Recorder:
         call(path, mode, dir_fd=dir_fd)
         self._name(path, dir_fd, self._disk.new(os.stat(path, dir_fd=dir_fd), {}))
 
-    def _link(self, call: Any, old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int, follow_symlinks: bool) -> None:
+    def _link(
+        self,
+        call: Any,
+        old: str,
+        new: str,
+        *,
+        src_dir_fd: int | None = None,
+        dst_dir_fd: int | None = None,
+        follow_symlinks: bool = True,
+    ) -> None:
         means = self._named(old, src_dir_fd)
         call(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks)
         self._name(new, dst_dir_fd, means)
