@@ -91,9 +91,9 @@ def _any_field(mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 def _missing_elements(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
     kind = values.dtype.kind
     if kind in "fc":
-        return np.isnan(values)
+        return np.asarray(np.isnan(values))
     if kind in "mM":
-        return np.isnat(values)
+        return np.asarray(np.isnat(values))
     if kind == "O" or (kind == "T" and hasattr(values.dtype, "na_object")):
         objects = values.astype(object)
         return np.fromiter(map(is_missing, objects.flat), bool, objects.size).reshape(objects.shape)
