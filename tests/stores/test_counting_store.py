@@ -106,7 +106,8 @@ def test_shards_that_are_changed_within_their_file(tmp_path, strategy):
     assert known[0, 0] == 5
     store.reset()
     known[:8, :8] = 6
-    assert (store.counts.reads, store.counts.writes) == (0, 1)  # its index was read before
+    reads = int(strategy == "in_place")  # the bytes that are overwritten, so that an error can put them back
+    assert (store.counts.reads, store.counts.writes) == (reads, 1)  # its index was read before
     store.reset()
     known[0, 0] = 7
     assert (store.counts.reads, store.counts.writes) == (1, 1)  # the rest of the chunk is read
