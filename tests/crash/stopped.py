@@ -21,9 +21,11 @@ import zardine
 from crash.driver import Child, Plan, calls_made, check_promise, opened, prepared, renew
 from crash.killing import Point, kill_at, points_of
 from crash.scenarios import SCENARIOS, look
+from zardine.cache import Cache
 from zardine.engine import read
 from zardine.stores import base, open_files
 from zardine.stores.attempts import Patience
+from zardine.stores.local import directory_sync
 from zardine.tools.checking import outside
 
 SHORT = Patience(seconds=0.002, longest_wait=0.001)
@@ -37,6 +39,7 @@ def every_point(plan: Plan) -> Iterator[dict[str, Any]]:
         vars(module)["EDITS"] = SHORT
     vars(read)["TORN"] = SHORT
     vars(outside)["_PAUSES"] = (0.0,)
+    vars(directory_sync)["_synced"] = Cache(0)  # so that each child makes the same calls
     start, target = prepared(plan)
     renew(start, target)
     for step in SCENARIOS[plan.scenario].steps:  # so that no child has to load modules
