@@ -136,6 +136,7 @@ def before_each_call(
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(start, target)
         array = zardine.open_array(target, mode="r+", config={"write_strategy": strategy})
+        assert array.store.lock_is_exclusive  # which is found out once
         with pytest.MonkeyPatch.context() as patch, zardine.config.set({"threads": 1}):
             patch.setattr("zardine.engine.freshness.LEASE", 1e9)  # so that there are no looks at the document
             intruder = Intruder(len(calls), theirs, patch.setattr)
