@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.data_types.missing import is_missing
 from zardine.errors import CorruptionError, DataError
 from zardine.vectors.content.arguments import is_masked, plain_array, shown
 from zardine.vectors.format.ragged import rows_at
@@ -161,17 +162,6 @@ def _without_mask(name: str, values: Any) -> npt.NDArray[Any]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float | complex | np.generic) and not isinstance(value, np.str_ | np.bytes_)
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value stands for a missing one: ``None``, NaN, NaT, ``pandas.NA``."""
-    if value is None or isinstance(value, str | bytes):
-        return value is None
-    if isinstance(value, float | np.floating):
-        return bool(np.isnan(value))
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return bool(np.isnat(value))
-    return type(value).__name__ in ("NAType", "NaTType")  # of pandas, which need not be there
 
 
 def joined_arrays(name: str, parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
