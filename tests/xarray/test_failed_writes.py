@@ -198,7 +198,7 @@ def test_packed_values_out_of_range(tmp_path: Path, lazily: bool) -> None:
 def test_a_variable_that_is_passed_over_is_told_of(tmp_path: Path, consolidated: bool) -> None:
     data = xr.Dataset({"__a": ("x", [1, 2]), "b": ("x", [1, 2])})
     data.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=consolidated)
-    with pytest.warns(ZarrUserWarning, match="'__a', which is passed over") as told:
+    with pytest.warns(ZarrUserWarning, match="'__a', which is left out") as told:
         assert [*xr.open_dataset(tmp_path / "a.zarr", engine="zardine", consolidated=consolidated)] == ["b"]
     assert told[0].filename == __file__
     with pytest.raises(ValueError, match=r"'__a'.*reserved prefix"):
