@@ -142,7 +142,7 @@ def copy_store(
         there = next((new for _, new in keys if is_there(new)), None)
         if there is not None:
             raise ContainsArrayError(f"key {there!r} is already stored in {target}; nothing was copied")
-    version = _check_nodes(target, outer, {new for _, new in keys}, _node_at(origin, source_root))
+    version = _check_nodes(target, outer, {new for _, new in keys}, partial(_node_at, origin, source_root))
     if version == 2 and not dry_run:  # in v3 they are implied
         create_ancestors(target, outer, version)
     room, lock = _Room(window_bytes()), Lock()
@@ -173,10 +173,11 @@ def _node_at(store: Store, path: str) -> NodeMetadata | None:
         return None
 
 
-def _check_nodes(store: Store, path: str, keys: Collection[str], root: NodeMetadata | None) -> int | None:
+def _check_nodes(store: Store, path: str, keys: Collection[str], root: Callable[[], NodeMetadata | None]) -> int | None:
     """Check that the nodes whose documents are among ``keys`` may be at and below ``path``; return their version.
 
-    ``root`` is the node that is copied to ``path``. ``None``: no document is among the keys. Raises as creating does.
+    ``root`` returns the node that is copied to ``path``. ``None``: no document is among the keys. Raises as creating
+    does.
     """
     versions = [version for version in (3, 2) for name in main_names(version) if join_path(path, name) in keys]
     for key in keys:
@@ -188,7 +189,7 @@ def _check_nodes(store: Store, path: str, keys: Collection[str], root: NodeMetad
     if not versions:
         return None
     check_new_place(store, path, versions[0])
-    if isinstance(root, ArrayMetadata) and implied_group(store, path) is not None:
+    if isinstance(root(), ArrayMetadata) and implied_group(store, path) is not None:
         raise ContainsGroupError(
             f"nodes are stored below {describe(store, path)}, which an array there would hide: copy to another place"
         )

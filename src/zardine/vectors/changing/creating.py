@@ -47,10 +47,11 @@ from zardine.hierarchy.find import (
     nothing_is_at,
     taken,
 )
-from zardine.hierarchy.place import check_new_place, find_place
+from zardine.hierarchy.place import find_place
 from zardine.hierarchy.unfinished import marked
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
+from zardine.metadata.node_names import normalize_path
 from zardine.stores.base import Condition, Store, Version
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
@@ -286,7 +287,7 @@ def level_in_parts(blocks: Blocks, nodes: Sequence[Node]) -> dict[str, Any]:
 def check_room(path: StoreLike, overwrite: bool) -> None:
     """Raise :class:`~zardine.errors.NodeExistsError` where no store can be written, before there is much to write."""
     store, inner = find_place(path, mode="a")
-    check_new_place(store, inner, 3)
+    normalize_path(inner, 3)
     node = None if overwrite else find_node(store, inner)
     if node is not None and _mark_of(node) is None:
         raise taken(store, inner, node, REPLACED)
@@ -310,8 +311,7 @@ def write_planned(
     An error leaves nothing that can be opened; or the whole store, if the root document cannot be erased again, and
     then it is a :class:`~zardine.errors.CommittedError`.
     """
-    if inner:
-        check_new_place(store, inner, 3)
+    normalize_path(inner, 3)
     root = group(root_attributes(store, inner, new))
     level = child(inner, "0")
     with telling_of_commits(store, inner):
