@@ -343,19 +343,22 @@ def _write_near(
     """Write a store where a request takes little time; the root document comes last."""
     level = child(inner, "0")
     make_room(store, inner, overwrite)
+    has_root = False  # or may have, if storing it failed
     try:
         first = write_document(store, level, group({UNFINISHED: True}))
         written = attributes(write_nodes(store, level, nodes))
         condition = None if first is None else Condition(first)
         version = write_document(store, level, group(written), condition=condition)
         create_ancestors(store, inner)
+        has_root = True
         write_document(store, inner, root)
         if store.has_cheap_looks and version is not None:
             _check_kept(store, level, version)
     except BaseException as error:
         is_lost = isinstance(error, ConditionFailedError)
-        _erase_root(store, inner, root)  # first: nobody opens what is erased in part
-        is_left = _is_stored(store, inner, root)
+        if has_root:  # else an equal document is that of another writer
+            _erase_root(store, inner, root)  # first: nobody opens what is erased in part
+        is_left = has_root and _is_stored(store, inner, root)
         if is_left is False:
             with suppress(Exception):
                 if not is_lost or store.lock_is_exclusive or not store.exists(document_key(level)):
