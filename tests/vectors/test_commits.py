@@ -354,7 +354,9 @@ def test_every_amount_of_room_for_a_new_store(name: str, disk: FullDisk) -> None
 
 @pytest.mark.parametrize("name", ["points", "objects"])
 def test_every_fsync_of_a_new_store_that_fails(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, failing = NEW[name], Failing(monkeypatch)
+    write = NEW[name]
+    write(LocalStore(folder / "other.zv", durable=True))  # the directories above are synced once
+    failing = Failing(monkeypatch)
     write(LocalStore(folder / "new.zv", durable=True))
     calls = -failing.left
     for at in (*some(range(calls), calls // 6), calls - 2, calls - 1):
