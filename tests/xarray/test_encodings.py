@@ -179,3 +179,19 @@ def test_attributes_that_json_cannot_hold_are_refused(tmp_path: Path, value: Any
     with pytest.raises(TypeError, match=r"attributes\.made: .* has no JSON form; give"):
         to_zarr(data, tmp_path / "a.zarr")
     assert not (tmp_path / "a.zarr").exists()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("lazily", [True, False])
+@pytest.mark.parametrize("mark", [np.nan, np.float32(np.nan), np.array([np.nan]), "NaN", "nan"])
+@pytest.mark.parametrize("encoded", [True, False])
+def test_a_missing_value_of_nan_is_left_out(
+    tmp_path: Path, mark: Any, encoded: bool, lazily: bool, zarr_format: int
+) -> None:
+    values = np.array([1, np.nan, 3], "f4")
+    data = xr.Dataset({"v": ("x", values)})
+    (data.v.encoding if encoded else data.v.attrs)["missing_value"] = mark
+    to_zarr(data.chunk() if lazily else data, tmp_path / "a.zarr", zarr_format=zarr_format)
+    assert "missing_value" not in zardine.open(tmp_path / "a.zarr")["v"].attrs
+    for engine in ("zardine", "zarr"):
+        np.testing.assert_array_equal(xr.open_dataset(tmp_path / "a.zarr", engine=engine).v.values, values)

@@ -25,6 +25,7 @@ def encode_new(variable: Variable, name: Hashable, zarr_format: int, *, is_expli
     ``is_explicit``: the user gave its encoding for this call; else text may get a wider type than the encoding has.
     Raises ``ValueError`` for values that would come back as others; for Dask arrays when they are computed.
     """
+    variable = _without_nan_marks(variable)
     if not is_explicit:
         variable = _with_wide_text(variable)
     made = _encode(variable, name, zarr_format)
@@ -106,6 +107,24 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
         if is_marked and (stored.kind == "i" or zarr_format == 2):  # else xarray reads the signed integer alone
             made.attrs[each] = np.asarray(made.attrs[each]).view(stored)[()]
     return made
+
+
+def _without_nan_marks(variable: Variable) -> Variable:
+    """Return a variable without a ``missing_value`` that is NaN.
+
+    Readers take NaN for missing without it, and JSON has no form for it.
+    """
+    found = variable.copy(deep=False)
+    for holder in (found.encoding, found.attrs):
+        value = np.asarray(holder.get("missing_value", 0))
+        if value.dtype.kind in "US" and value.size == 1:  # as a word, which stands for the number
+            number = value.astype(str).reshape(-1)[0]
+            is_nan = found.dtype.kind in "biufc" and str(number).lower() == "nan"
+        else:
+            is_nan = value.dtype.kind == "f" and value.size > 0 and bool(np.isnan(value).all())
+        if is_nan:
+            del holder["missing_value"]
+    return found
 
 
 def _with_wide_text(variable: Variable) -> Variable:

@@ -9,6 +9,7 @@ from typing import Any
 
 from xarray import Variable
 
+from zardine.errors import DimensionNamesError
 from zardine.hierarchy.find import as_group, describe, find_node, implied_group, load_group, refuse_unfinished, taken
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import format_of_new
@@ -143,7 +144,32 @@ def _plan_group(request: Request, part: Part, found: GroupMetadata | None, versi
         )
         possible_array(request.store, join_path(path, made.name), made.metadata, made.config)
         result.new.append(made)
+    _check_sizes(request, result, arrays)
     return result
+
+
+def _check_sizes(request: Request, planned: GroupPlan, arrays: Mapping[str, Array]) -> None:
+    """Raise ``ValueError`` if a new variable and a stored one would have different lengths of one dimension."""
+    if not planned.new or not arrays:
+        return
+    lengths: dict[str, tuple[int, str]] = {}
+    for name, array in arrays.items():
+        try:
+            sizes = dict(zip(dimensions_of(array), array.shape, strict=True))
+        except DimensionNamesError:
+            continue  # xarray opens such a group only without this array
+        if name in planned.old and request.append_dim in sizes:
+            sizes[str(request.append_dim)] += planned.old[name][1].sizes[request.append_dim]
+        lengths.update({dim: (size, name) for dim, size in sizes.items()})
+    for new in planned.new:
+        for dim, size in new.variable.sizes.items():
+            length, other = lengths.get(str(dim), (size, ""))
+            if size != length:
+                raise ValueError(
+                    f"the new variable {new.name!r} has length {size} along {dim!r}, and after this write "
+                    f"{other!r} of {describe(request.store, planned.path)} has {length}: the dataset could not be "
+                    "opened; write the new variable first, with mode='a' and the whole stored length"
+                )
 
 
 def _stored_variable(
