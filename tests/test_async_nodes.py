@@ -293,3 +293,113 @@ def test_groups_complete_their_keys_in_ipython() -> None:
     group.create_array("b", shape=1, dtype="i4")
     group.create_group("a")
     assert group._ipython_key_completions_() == ["a", "b"]
+
+
+class SlowStore(MemoryStore):
+    """A store whose writes of one key wait until they may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow = "nothing"
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        if key == self.slow and not self.begun.is_set():
+            self.begun.set()
+            assert self.go_on.wait(30)
+        return super().set(key, value, condition=condition)
+
+
+async def cancel(store: SlowStore, key: str, change: Any) -> None:
+    """Cancel a change when it is about to write ``key``."""
+    store.slow = key
+    task = asyncio.ensure_future(change)
+    while not store.begun.is_set():
+        assert not task.done(), task
+        await asyncio.sleep(0.001)
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(task, 0.001)
+
+
+CHANGES = {
+    "setitem": ("a/c/0/0", lambda a, g, i: a.setitem((0, 0), i), lambda a: a[0, 0]),
+    "of another handle": ("a/c/0/0", lambda a, g, i: other(a).setitem((0, 0), i), lambda a: a[0, 0]),
+    "oindex": ("a/c/0/0", lambda a, g, i: a.oindex.setitem(([0], [0]), i), lambda a: a[0, 0]),
+    "attributes": ("a/zarr.json", lambda a, g, i: a.update_attributes({"i": i}), lambda a: a.attrs["i"]),
+    "attributes of the group": ("g/zarr.json", lambda a, g, i: g.update_attributes({"i": i}), None),
+    "resize": ("a/zarr.json", lambda a, g, i: a.resize((4 + i, 4)), lambda a: a.shape[0] - 4),
+    "save": (
+        "b/c/0",
+        lambda a, g, i: zardine.api.asynchronous.save_array(a.store, np.array([i]), path="b", overwrite=True),
+        None,
+    ),
+}
+
+
+def other(array: zardine.AsyncArray) -> zardine.AsyncArray:
+    return zardine.open_array(array.store, path=array.path).async_array
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_waits_for_a_cancelled_one(name: str) -> None:
+    """What a cancelled task goes on to write never takes the place of what a later one has written."""
+    store = SlowStore()
+    key, change, look = CHANGES[name]
+
+    async def main() -> None:
+        array = zardine.create_array(store, name="a", shape=(4, 4), chunks=(2, 2), dtype="i4").async_array
+        group = zardine.create_group(store, path="g").async_group
+        await cancel(store, key, change(array, group, 1))
+        later = asyncio.ensure_future(change(array, group, 2))
+        await asyncio.sleep(0.05)
+        assert not later.done()
+        assert (await array.getitem((3, 3))) == 0  # reading waits for nothing
+        if name != "save":
+            await asyncio.wait_for((await zardine.api.asynchronous.open_group(store, path="g")).contains("x"), 10)
+        store.go_on.set()
+        await later
+
+    asyncio.run(main())
+    if name == "save":
+        assert zardine.load(store, path="b").tolist() == [2]
+    elif look is None:
+        assert zardine.open_group(store, path="g").attrs["i"] == 2
+    else:
+        assert look(zardine.open_array(store, path="a")) == 2
+
+
+def test_changes_elsewhere_do_not_wait_for_a_cancelled_one() -> None:
+    store = SlowStore()
+
+    async def main() -> None:
+        arrays = [
+            zardine.create_array(store, name=name, shape=4, chunks=2, dtype="i4").async_array for name in ("a", "ab")
+        ]
+        await cancel(store, "a/c/0", arrays[0].setitem(0, 1))
+        await asyncio.wait_for(arrays[1].setitem(0, 1), 10)
+        above = asyncio.ensure_future(zardine.open_group(store).async_group.delitem("a"))
+        waiting = [asyncio.ensure_future(arrays[0].setitem(0, 2)) for _ in range(50)]  # hold no threads
+        await asyncio.wait_for(arrays[1].getitem(0), 10)
+        for each in waiting:
+            each.cancel()
+        assert not above.done()
+        store.go_on.set()
+        await above
+
+    asyncio.run(main())
+    assert list(zardine.open_group(store)) == ["ab"]
+
+
+def test_a_cancelled_change_that_has_not_begun_never_does() -> None:
+    store = SlowStore()
+
+    async def main() -> None:
+        array = zardine.create_array(store, name="a", shape=4, chunks=2, dtype="i4").async_array
+        await cancel(store, "a/c/0", array.setitem(0, 1))
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(array.setitem(1, 5), 0.01)
+        store.go_on.set()
+        await array.setitem(2, 3)
+
+    asyncio.run(main())
+    assert zardine.open_array(store, path="a")[...].tolist() == [1, 0, 3, 0]

@@ -22,6 +22,7 @@ import zarr.storage
 import zardine
 import zardine.zarr_python
 from zardine.errors import ArrayChangedError, CorruptionError, UnsupportedError
+from zardine.nodes import asynchronous
 from zardine.stores.local.store import LocalStore
 from zardine.zarr_python import ZardineFallbackWarning, pipeline
 from zardine.zarr_python import stores as our_stores
@@ -232,13 +233,18 @@ def test_a_block_of_few_small_chunks_is_read_without_another_thread(
     d = np.arange(101 * 123, dtype="i4").reshape(a.shape)
     a[:] = d
     handed_over: list[str] = []
-    in_thread = pipeline._in_thread
+    in_thread, change_in_thread = pipeline._in_thread, asynchronous.change_in_thread
 
     async def seen(work: Any, *arguments: Any) -> Any:
         handed_over.append(work.__name__)
         return await in_thread(work, *arguments)
 
+    async def seen_change(node: Any, work: Any, *arguments: Any) -> Any:
+        handed_over.append(work.__name__)
+        return await change_in_thread(node, work, *arguments)
+
     monkeypatch.setattr(pipeline, "_in_thread", seen)
+    monkeypatch.setattr(asynchronous, "change_in_thread", seen_change)
     for index in [np.s_[10:20, 20:40], np.s_[5, 6], np.s_[100, 120:], np.s_[30:35, 7], np.s_[-1:, -1]]:
         np.testing.assert_array_equal(a[index], d[index])
     assert handed_over == []

@@ -7,12 +7,12 @@ the arguments and results are :class:`~zardine.AsyncArray` and :class:`~zardine.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from zardine.api import synchronous
 from zardine.nodes.array import Array
-from zardine.nodes.asynchronous import AsyncArray, AsyncGroup, as_async, as_sync, in_thread
+from zardine.nodes.asynchronous import AsyncArray, AsyncGroup, as_async, as_sync, change_in_thread, in_thread
 from zardine.nodes.group import Group
 
 
@@ -20,7 +20,9 @@ def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     @wraps(function)
     async def run(*args: Any, **kwargs: Any) -> Any:
         plain = {name: as_sync(value) for name, value in kwargs.items()}
-        return _outward(await in_thread(function, *map(as_sync, args), **plain))
+        work = partial(function, *map(as_sync, args), **plain)
+        only_opens = function.__name__.startswith(("open", "load")) and kwargs.get("mode") != "w"
+        return _outward(await (in_thread(work) if only_opens else change_in_thread(None, work)))
 
     run.__module__ = __name__
     return run
@@ -66,7 +68,7 @@ for _name in synchronous.__all__:
 
 async def create_hierarchy(**kwargs: Any) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
     """See :func:`zardine.create_hierarchy`."""
-    for path, node in await in_thread(lambda: list(synchronous.create_hierarchy(**kwargs))):
+    for path, node in await change_in_thread(None, lambda: list(synchronous.create_hierarchy(**kwargs))):
         yield path, as_async(node)
 
 

@@ -6,10 +6,12 @@ is known already. Nothing here hands a call on that is not written out.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from types import GenericAlias, TracebackType
-from typing import Any, Literal, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack
 
 import numpy.typing as npt
 
@@ -20,6 +22,7 @@ from zardine.indexing.selection import SelectionLike
 from zardine.json_document import JSON
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import NodeMetadata
+from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array, Fields
 from zardine.nodes.array_base import ArrayFacts
 from zardine.nodes.buffered import BufferedWrites
@@ -39,6 +42,9 @@ from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -48,6 +54,92 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     import asyncio
 
     return await asyncio.to_thread(work, *args, **kwargs)
+
+
+_cancelled: dict[Future[None], str] = {}
+"""The ends of changes that go on in their threads though their tasks were cancelled, and their places."""
+
+_guard = Lock()
+
+
+def _forget_cancelled() -> None:
+    """In a forked child: the threads of the parent are not there."""
+    global _guard
+    _guard = Lock()
+    _cancelled.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_cancelled)
+
+
+class StoredNode(Protocol):
+    """A node in a store."""
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def path(self) -> str: ...
+
+
+async def change_in_thread(node: StoredNode | None, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run ``work``, which changes what is stored at ``node`` or below, in a thread of the event loop.
+
+    ``None``: the place is not known. A thread cannot be stopped: if the task is cancelled, a change that has begun goes
+    on. So that it overwrites nothing later, the next change at, above or below its place waits until it has ended. A
+    change that has not begun never does.
+    """
+    import asyncio
+    from concurrent.futures import Future
+
+    for each in _cancelled_at(node):
+        await asyncio.shield(asyncio.wrap_future(each))  # holds no thread; without the shield this would cancel `each`
+    begun = is_cancelled = False
+    end: Future[None] = Future()
+
+    def run() -> Any:
+        nonlocal begun
+        with _guard:
+            if is_cancelled:
+                return None
+            begun = True
+        try:
+            return work(*args, **kwargs)
+        finally:
+            with _guard:
+                end.set_result(None)
+                _cancelled.pop(end, None)
+
+    try:
+        return await asyncio.to_thread(run)
+    except BaseException:
+        place = "" if node is None else _place_of(node)
+        with _guard:
+            is_cancelled = True
+            if begun and not end.done():
+                _cancelled[end] = place
+        raise
+
+
+def _cancelled_at(node: StoredNode | None) -> list[Future[None]]:
+    """Return the ends of cancelled changes at, above and below ``node``."""
+    if not _cancelled:
+        return []
+    place = "" if node is None else _place_of(node)
+    with _guard:
+        return [end for end, other in _cancelled.items() if _overlap(place, other)]
+
+
+def _overlap(a: str, b: str) -> bool:
+    """Return whether one of two places lies at or below the other, or one is not known."""
+    return not a or not b or f"{a}/".startswith(f"{b}/") or f"{b}/".startswith(f"{a}/")
+
+
+def _place_of(node: StoredNode) -> str:
+    """Return a name of the place of a node, below that of each group above it."""
+    store, path = node.store.beneath(node.path)
+    return join_path(store.unique_name.rstrip("/"), path)
 
 
 @public("zardine")
@@ -81,6 +173,9 @@ class AsyncArray(ArrayFacts):
     @_handle.setter
     def _handle(self, handle: ArrayHandle) -> None:
         self._array._handle = handle
+
+    async def _change(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await change_in_thread(self._array, work, *args, **kwargs)
 
     # free of I/O, as all that describes it
 
@@ -117,7 +212,7 @@ class AsyncArray(ArrayFacts):
         self, limit: int | str = "256 MiB", *, on_error: Literal["keep", "discard"] = "keep"
     ) -> AsyncBufferedWrites:
         """Collect writes: ``async with array.buffered():``; see :meth:`zardine.Array.buffered`."""
-        return AsyncBufferedWrites(self._array.buffered(limit, on_error=on_error))
+        return AsyncBufferedWrites(self._array.buffered(limit, on_error=on_error), self._array)
 
     # reading
 
@@ -188,59 +283,59 @@ class AsyncArray(ArrayFacts):
 
     async def setitem(self, selection: SelectionLike, value: object, prototype: object = None) -> None:
         """Write as ``array[selection] = value`` does."""
-        await in_thread(self._array.__setitem__, selection, value)
+        await self._change(self._array.__setitem__, selection, value)
 
     async def set_basic_selection(
         self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """See :meth:`zardine.Array.set_basic_selection`."""
-        await in_thread(self._array.set_basic_selection, selection, value, fields=fields)
+        await self._change(self._array.set_basic_selection, selection, value, fields=fields)
 
     async def set_orthogonal_selection(
         self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """See :meth:`zardine.Array.set_orthogonal_selection`."""
-        await in_thread(self._array.set_orthogonal_selection, selection, value, fields=fields)
+        await self._change(self._array.set_orthogonal_selection, selection, value, fields=fields)
 
     async def set_coordinate_selection(
         self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """See :meth:`zardine.Array.set_coordinate_selection`."""
-        await in_thread(self._array.set_coordinate_selection, selection, value, fields=fields)
+        await self._change(self._array.set_coordinate_selection, selection, value, fields=fields)
 
     async def set_mask_selection(
         self, mask: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """See :meth:`zardine.Array.set_mask_selection`."""
-        await in_thread(self._array.set_mask_selection, mask, value, fields=fields)
+        await self._change(self._array.set_mask_selection, mask, value, fields=fields)
 
     async def set_block_selection(
         self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """See :meth:`zardine.Array.set_block_selection`."""
-        await in_thread(self._array.set_block_selection, selection, value, fields=fields)
+        await self._change(self._array.set_block_selection, selection, value, fields=fields)
 
     async def set_point_selection(self, selection: SelectionLike, value: object, *, fields: Fields = None) -> None:
         """See :meth:`zardine.Array.set_point_selection`."""
-        await in_thread(self._array.set_point_selection, selection, value, fields=fields)
+        await self._change(self._array.set_point_selection, selection, value, fields=fields)
 
     async def flush(self) -> None:
         """See :meth:`zardine.Array.flush`."""
-        await in_thread(self._array.flush)
+        await self._change(self._array.flush)
 
     # changing
 
     async def resize(self, new_shape: ShapeLike, delete_outside_chunks: bool = True) -> None:
         """See :meth:`zardine.Array.resize`, whose ``erase`` is ``delete_outside_chunks``."""
-        await in_thread(self._array.resize, new_shape, erase=delete_outside_chunks)
+        await self._change(self._array.resize, new_shape, erase=delete_outside_chunks)
 
     async def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """See :meth:`zardine.Array.append`."""
-        return await in_thread(self._array.append, data, axis)
+        return await self._change(self._array.append, data, axis)
 
     async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncArray:
         """See :meth:`zardine.Array.update_attributes`."""
-        await in_thread(self._array.update_attributes, new_attributes)
+        await self._change(self._array.update_attributes, new_attributes)
         return self
 
     async def refresh(self) -> AsyncArray:
@@ -288,7 +383,7 @@ class AsyncOIndex:
 
     async def setitem(self, selection: SelectionLike, value: object) -> None:
         """Write as ``array.oindex[selection] = value`` does."""
-        await in_thread(self.array._array.oindex.__setitem__, selection, value)
+        await self.array._change(self.array._array.oindex.__setitem__, selection, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +398,7 @@ class AsyncVIndex:
 
     async def setitem(self, selection: SelectionLike, value: object) -> None:
         """Write as ``array.vindex[selection] = value`` does."""
-        await in_thread(self.array._array.vindex.__setitem__, selection, value)
+        await self.array._change(self.array._array.vindex.__setitem__, selection, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,14 +413,18 @@ class AsyncBlockIndex:
 
     async def setitem(self, selection: SelectionLike, value: object) -> None:
         """Write as ``array.blocks[selection] = value`` does."""
-        await in_thread(self.array._array.blocks.__setitem__, selection, value)
+        await self.array._change(self.array._array.blocks.__setitem__, selection, value)
 
 
 class AsyncBufferedWrites:
     """An asynchronous context within which writes wait in memory; see :meth:`zardine.Array.buffered`."""
 
-    def __init__(self, writes: BufferedWrites) -> None:
+    def __init__(self, writes: BufferedWrites, array: Array) -> None:
         self._writes = writes
+        self._array = array
+
+    async def _change(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await change_in_thread(self._array, work, *args, **kwargs)
 
     @property
     def nbytes(self) -> int:
@@ -334,20 +433,20 @@ class AsyncBufferedWrites:
 
     async def flush(self) -> None:
         """Store all that waits. After an error, what could not be stored waits still."""
-        await in_thread(self._writes.flush)
+        await self._change(self._writes.flush)
 
     async def discard(self) -> None:
         """Forget all that waits."""
-        await in_thread(self._writes.discard)
+        await self._change(self._writes.discard)
 
     async def __aenter__(self) -> Self:
-        await in_thread(self._writes.__enter__)
+        await self._change(self._writes.__enter__)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await in_thread(self._writes.__exit__, kind, error, trace)
+        await self._change(self._writes.__exit__, kind, error, trace)
 
 
 @public("zardine")
@@ -370,12 +469,15 @@ class AsyncGroup:
     @classmethod
     async def from_store(cls, store: StoreLike, **kwargs: Unpack[GroupOptions]) -> AsyncGroup:
         """Create a group at ``store``; takes what :meth:`zardine.Group.from_store` takes."""
-        return cls(await in_thread(Group.from_store, store, **kwargs))
+        return cls(await change_in_thread(None, Group.from_store, store, **kwargs))
 
     @classmethod
     def from_dict(cls, store_path: StorePath, data: Mapping[str, Any]) -> AsyncGroup:
         """Return a group with the metadata document ``data``, which is not stored."""
         return cls(Group(store_path.store, store_path.path, GroupMetadata.from_dict(data)))
+
+    async def _change(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await change_in_thread(self._group, work, *args, **kwargs)
 
     # free of I/O
 
@@ -527,85 +629,85 @@ class AsyncGroup:
 
     async def setitem(self, key: str, value: npt.ArrayLike) -> None:
         """Store as ``group[key] = value`` does."""
-        await in_thread(self._group.__setitem__, key, value)
+        await self._change(self._group.__setitem__, key, value)
 
     async def delitem(self, key: str) -> None:
         """Erase as ``del group[key]`` does."""
-        await in_thread(self._group.__delitem__, key)
+        await self._change(self._group.__delitem__, key)
 
     async def create_array(self, name: str, **kwargs: Unpack[GroupArrayOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.create_array`."""
-        return AsyncArray(await in_thread(self._group.create_array, name, **kwargs))
+        return AsyncArray(await self._change(self._group.create_array, name, **kwargs))
 
     create = create_array
     create_dataset = create_array
 
     async def require_array(self, name: str, *, shape: ShapeLike, **kwargs: Unpack[RequireArrayOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.require_array`."""
-        return AsyncArray(await in_thread(self._group.require_array, name, shape=shape, **kwargs))
+        return AsyncArray(await self._change(self._group.require_array, name, shape=shape, **kwargs))
 
     require_dataset = require_array
 
     async def create_group(self, name: str, **kwargs: Unpack[GroupOptions]) -> AsyncGroup:
         """See :meth:`zardine.Group.create_group`."""
-        return AsyncGroup(await in_thread(self._group.create_group, name, **kwargs))
+        return AsyncGroup(await self._change(self._group.create_group, name, **kwargs))
 
     async def require_group(self, name: str, overwrite: bool = False) -> AsyncGroup:
         """See :meth:`zardine.Group.require_group`."""
-        return AsyncGroup(await in_thread(self._group.require_group, name, overwrite))
+        return AsyncGroup(await self._change(self._group.require_group, name, overwrite))
 
     async def require_groups(self, *names: str) -> tuple[AsyncGroup, ...]:
         """See :meth:`zardine.Group.require_groups`."""
-        return tuple(map(AsyncGroup, await in_thread(self._group.require_groups, *names)))
+        return tuple(map(AsyncGroup, await self._change(self._group.require_groups, *names)))
 
     async def create_hierarchy(
         self, nodes: Mapping[str, NodeMetadata], *, overwrite: bool = False
     ) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
         """See :meth:`zardine.Group.create_hierarchy`."""
-        for path, node in await in_thread(lambda: list(self._group.create_hierarchy(nodes, overwrite=overwrite))):
+        for path, node in await self._change(lambda: list(self._group.create_hierarchy(nodes, overwrite=overwrite))):
             yield path, as_async(node)
 
     async def zeros(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.zeros`."""
-        return AsyncArray(await in_thread(self._group.zeros, name=name, shape=shape, **kwargs))
+        return AsyncArray(await self._change(self._group.zeros, name=name, shape=shape, **kwargs))
 
     async def ones(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.ones`."""
-        return AsyncArray(await in_thread(self._group.ones, name=name, shape=shape, **kwargs))
+        return AsyncArray(await self._change(self._group.ones, name=name, shape=shape, **kwargs))
 
     async def empty(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.empty`."""
-        return AsyncArray(await in_thread(self._group.empty, name=name, shape=shape, **kwargs))
+        return AsyncArray(await self._change(self._group.empty, name=name, shape=shape, **kwargs))
 
     async def full(
         self, *, name: str, shape: ShapeLike, fill_value: object, **kwargs: Unpack[FilledOptions]
     ) -> AsyncArray:
         """See :meth:`zardine.Group.full`."""
-        return AsyncArray(await in_thread(self._group.full, name=name, shape=shape, fill_value=fill_value, **kwargs))
+        return AsyncArray(await self._change(self._group.full, name=name, shape=shape, fill_value=fill_value, **kwargs))
 
     async def zeros_like(self, *, name: str, data: object, **kwargs: Unpack[LikeInGroupOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.zeros_like`."""
-        return AsyncArray(await in_thread(self._group.zeros_like, name=name, data=as_sync(data), **kwargs))
+        return AsyncArray(await self._change(self._group.zeros_like, name=name, data=as_sync(data), **kwargs))
 
     async def ones_like(self, *, name: str, data: object, **kwargs: Unpack[LikeInGroupOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.ones_like`."""
-        return AsyncArray(await in_thread(self._group.ones_like, name=name, data=as_sync(data), **kwargs))
+        return AsyncArray(await self._change(self._group.ones_like, name=name, data=as_sync(data), **kwargs))
 
     async def empty_like(self, *, name: str, data: object, **kwargs: Unpack[LikeInGroupOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.empty_like`."""
-        return AsyncArray(await in_thread(self._group.empty_like, name=name, data=as_sync(data), **kwargs))
+        return AsyncArray(await self._change(self._group.empty_like, name=name, data=as_sync(data), **kwargs))
 
     async def full_like(self, *, name: str, data: object, **kwargs: Unpack[LikeInGroupOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.full_like`."""
-        return AsyncArray(await in_thread(self._group.full_like, name=name, data=as_sync(data), **kwargs))
+        return AsyncArray(await self._change(self._group.full_like, name=name, data=as_sync(data), **kwargs))
 
     async def move(self, source: str, dest: str) -> None:
         """See :meth:`zardine.Group.move`."""
-        await in_thread(self._group.move, source, dest)
+        await self._change(self._group.move, source, dest)
 
     async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncGroup:
         """See :meth:`zardine.Group.update_attributes`."""
-        await in_thread(self._group.update_attributes, new_attributes)
+        await self._change(self._group.update_attributes, new_attributes)
         return self
 
     def __repr__(self) -> str:

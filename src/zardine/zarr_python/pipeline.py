@@ -138,10 +138,11 @@ class ZardineCodecPipeline(_codec.CodecPipeline):  # type: ignore[misc]
         if handle is None:
             await self.own.write(items, value, drop_axes)
             return
+        from zardine.nodes.asynchronous import change_in_thread
         from zardine.zarr_python.transfer import write_items
 
         coordinates = self._coordinates(handle, items)
-        await _in_thread(write_items, handle, items, coordinates, array, drop_axes)
+        await change_in_thread(handle, write_items, handle, items, coordinates, array, drop_axes)
 
     def _handle(self, items: Sequence[Item], array: Any) -> ArrayHandle | None:
         """The handle of the array that a batch is for; ``None``, after a warning: zardine cannot do it."""
