@@ -73,14 +73,14 @@ FAULTS = (
     Fault(
         "repair writes over what came meanwhile",
         "tools/repair.py",
-        "store.set(key, data, condition=condition_of(old, merged=True))",
+        "store.set(key, data, condition=condition_of(store, key, old, merged=True))",
         "store.set(key, data)",
         "tools/test_repair.py",
     ),
     Fault(
         "repair drops all chunks of a shard, and what came meanwhile",
         "tools/repair.py",
-        "store.set(key, layout.assemble([None] * layout.count), condition=condition_of(old, merged=True))",
+        "store.set(key, layout.assemble([None] * layout.count), condition=condition)",
         "store.set(key, layout.assemble([None] * layout.count))",
         "tools/test_repair.py",
     ),
@@ -94,7 +94,7 @@ FAULTS = (
     Fault(
         "compact writes over what came meanwhile",
         "tools/compact.py",
-        "store.set(key, shard, condition=condition_of(whole, merged=True))",
+        "store.set(key, shard, condition=condition_of(store, key, whole, merged=True))",
         "store.set(key, shard)",
         "engine/test_conditions.py",
     ),
