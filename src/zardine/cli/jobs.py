@@ -311,6 +311,7 @@ def _on_plan(command: Callable[..., Any]) -> Callable[..., Any]:
         file: str,
         storage_options: dict[str, Any],
         target_options: dict[str, Any],
+        urls: tuple[str, ...],
         functions: tuple[str, ...] = (),
         **rest: Any,
     ) -> Any:
@@ -324,6 +325,7 @@ def _on_plan(command: Callable[..., Any]) -> Callable[..., Any]:
                 storage_options=storage_options or None,
                 target_options=target_options or None,
                 functions=functions,
+                urls=urls,
             )
             return command(made=made, **rest)
 
@@ -332,6 +334,15 @@ def _on_plan(command: Callable[..., Any]) -> Callable[..., Any]:
         click.argument("file", type=click.Path(exists=True, dir_okay=False)),
         storage_option(store="the store of SRC"),
         storage_option("target", "the store of DST"),
+        click.option(
+            "--url",
+            "urls",
+            multiple=True,
+            envvar="ZARDINE_URLS",
+            metavar="URL",
+            help="A URL of the plan, with the password or token that its file has not. May be repeated. Other users of "
+            "the machine see it here, and not in the environment variable ZARDINE_URLS (with spaces between URLs).",
+        ),
     )
 
 

@@ -48,7 +48,7 @@ def tree(
     from zardine.cli.walk import children_ahead
     from zardine.errors import UnsupportedError
     from zardine.nodes.group import Group
-    from zardine.stores.url_text import without_password
+    from zardine.shown_text import without_secrets
 
     found = open_node(path, node, storage_options=storage_options, zarr_format=zarr_format)
     try:
@@ -57,7 +57,7 @@ def tree(
             facts = _tree_facts(found, below, level=level, attributes=attributes, advance=advance) | foreign_facts(
                 found
             )
-        _print(facts, without_password(path), as_json=as_json)
+        _print(facts, without_secrets(path), as_json=as_json)
         broken = _broken_paths(facts)
     except RecursionError:
         raise UnsupportedError(
