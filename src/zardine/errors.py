@@ -56,7 +56,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zardine.shown_text import printable_lines, without_secrets
+from zardine.shown_text import shown
 
 __all__ = [
     "ArrayChangedError",
@@ -115,14 +115,10 @@ class ZardineError(Exception):
     """The root of the tree. Secrets in its text are masked, and control characters are visible."""
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(_shown(each) if isinstance(each, str) else each for each in args))
+        super().__init__(*(shown(each) if isinstance(each, str) else each for each in args))
 
     def __str__(self) -> str:  # KeyError would show its argument quoted
         return str(self.args[0]) if self.args else ""
-
-
-def _shown(text: str) -> str:
-    return printable_lines(without_secrets(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +266,7 @@ class DataError(ZardineError, ValueError):
         codec: str | None = None,
         byte_range: tuple[int, int] | None = None,
     ) -> None:
-        self.reason = _shown(reason)
+        self.reason = shown(reason)
         self.array = array
         self.key = key
         self.chunk = chunk

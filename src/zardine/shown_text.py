@@ -10,6 +10,12 @@ import re
 from functools import cache
 from typing import Any, Final
 
+
+def shown(text: str) -> str:
+    """Return ``text`` as it may be printed: secrets masked, and control characters other than line breaks escaped."""
+    return printable_lines(without_secrets(text))
+
+
 MASK: Final = "***"
 """What stands in place of a secret."""
 
@@ -26,7 +32,7 @@ _USER: Final = re.compile(
 )
 _URL: Final = re.compile(r"://\S*")
 _VALUE: Final = r"(?:(?!::)(?:[^&#;\s'\"<>]|['\"](?=[\w%])))*"
-_PAIR: Final = re.compile(rf"([?&#;][^=&#;?\s'\"/]*=){_VALUE}")
+_PAIR: Final = re.compile(rf"((?:[?&#;]|%3[Ff]|%26)[^=&#;?\s'\"/]*=){_VALUE}")
 _LONE: Final = re.compile(r"\?[^=&#;\s'\"<>]+(?=[&#;\s'\"<>]|$)")
 _NAMED: Final = re.compile(
     r"((?:[?&;](?:sig|signature|token|password|(?:x-amz|x-goog)-[a-z-]+"
@@ -70,7 +76,7 @@ def has_masks(url: str) -> bool:
 def mask_error(error: BaseException) -> None:
     """Mask the secrets in the texts of another library's error, and of its causes and contexts, in place.
 
-    Errors that make their text of other attributes get a class of the same name whose text is masked.
+    Errors that make their text of other attributes get a class of the same name that has the masked text.
     """
     waiting: list[BaseException | None] = [error]
     seen: set[int] = set()
@@ -82,19 +88,27 @@ def mask_error(error: BaseException) -> None:
         waiting += (each.__cause__, each.__context__, *getattr(each, "exceptions", ()))
         if _is_clean(each):
             continue
+        texts = without_secrets(str(each)), without_secrets(repr(each))
         each.args = tuple(_masked_value(value) for value in each.args)
         for name in ("filename", "filename2", "strerror"):
             if isinstance(getattr(each, name, None), str):
                 setattr(each, name, without_secrets(getattr(each, name)))
-        if not _is_clean(each):
-            try:
-                each.__class__ = _masked_class(type(each))
-            except TypeError:  # the class is of C, and its text is of its arguments alone
-                each.args = (without_secrets(str(each)),)
+        if _is_clean(each):
+            continue
+        try:
+            each.__class__ = _masked_class(type(each))
+        except TypeError:  # the class is of C, and its text is of its arguments alone
+            each.args = texts[:1]
+        vars(each).update({name: _masked_value(value) for name, value in vars(each).items()}, **{_TEXTS: texts})
+
+
+_TEXTS: Final = "_shown_texts"
+"""The attribute of a masked error that holds what ``str`` and ``repr`` give."""
 
 
 def _is_clean(error: BaseException) -> bool:
-    return all(without_secrets(text) == text for text in (str(error), repr(error), *getattr(error, "__notes__", ())))
+    texts = (str(error), repr(error), repr(vars(error)))
+    return all(without_secrets(text) == text for text in texts)
 
 
 def _masked_value(value: Any) -> Any:
@@ -107,13 +121,13 @@ def _masked_value(value: Any) -> Any:
 
 @cache
 def _masked_class(kind: type[BaseException]) -> type[BaseException]:
-    """Return a subclass of the same name whose texts are masked."""
+    """Return a subclass of the same name whose texts are kept in an attribute."""
     members = {
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
         "__slots__": (),
-        "__str__": lambda self: without_secrets(kind.__str__(self)),
-        "__repr__": lambda self: without_secrets(kind.__repr__(self)),
+        "__str__": lambda self: vars(self)[_TEXTS][0],
+        "__repr__": lambda self: vars(self)[_TEXTS][1],
     }
     return type(kind.__name__, (kind,), members)
 
@@ -130,4 +144,4 @@ def printable_lines(text: str) -> str:
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
-__all__ = ["MASK", "has_masks", "mask_error", "printable", "printable_lines", "without_secrets"]
+__all__ = ["MASK", "has_masks", "mask_error", "printable", "printable_lines", "shown", "without_secrets"]

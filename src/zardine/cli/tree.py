@@ -10,6 +10,7 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, print_error
 from zardine.cli.options import json_option, node_option, path_argument, storage_option, zarr_format_option
+from zardine.cli.output import say
 
 if TYPE_CHECKING:
     from zardine.cli.progress import Advance
@@ -82,7 +83,7 @@ def _print(facts: dict[str, Any], path: str, *, as_json: bool) -> None:
         console.print(draw(facts, path, console.width))
         for label, lines in foreign_rows(facts):
             for line in lines:
-                print(f"{label.lower()}: {line}")
+                say(f"{label.lower()}: {line}")
 
 
 def _tree_facts(

@@ -38,7 +38,7 @@ class Place:
         url = None
         if type(store) is LocalStore:
             url = os.path.abspath(store.root)
-        elif type(store) is ZipStore:
+        elif type(store) is ZipStore and store.path:
             url = os.path.abspath(store.path)
         elif isinstance(given, str) and "://" in given and not given.startswith("memory:"):
             url = _store_url(given)

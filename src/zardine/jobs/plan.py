@@ -25,6 +25,7 @@ from zardine.jobs.telling import TELLS, Advance, Told
 from zardine.jobs.work import WORKS, Forecast, Found, Work
 from zardine.json_document import parse_json
 from zardine.public_names import public
+from zardine.shown_text import shown
 from zardine.stores.file_calls import replace_file
 
 _FORM: Final = 2
@@ -103,7 +104,7 @@ class Plan:
         )
         known: Forecast | None = self.__dict__.get("_forecast")  # which takes reading a sample
         forecast = "" if known is None else f"; {_in_words(known)}"
-        return f"<Plan {self.work.describe()}; {stages}{forecast}>"
+        return f"<Plan {shown(self.work.describe())}; {stages}{forecast}>"
 
     @cached_property
     def id(self) -> str:

@@ -21,7 +21,7 @@ from zardine.server.precomputed import Precomputed
 from zardine.server.served import NodeLike, Served
 from zardine.server.threads import in_thread
 from zardine.server.viewer.endpoints import view_routes
-from zardine.shown_text import printable_lines, without_secrets
+from zardine.shown_text import shown as shown_text
 
 _ADDRESS = "this is the address of a store for programs that read Zarr: keys are listed with --list only"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -121,7 +121,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, InvalidKeyError):
         return not_found(str(error))
     status = 501 if isinstance(error, UnsupportedError) else 500
-    text = printable_lines(without_secrets(f"{type(error).__name__}: {error}"))
+    text = shown_text(f"{type(error).__name__}: {error}")
     return Response(f"{text}\n", status, media_type="text/plain")
 
 

@@ -35,7 +35,7 @@ def path_of_uri(uri: str, *, windows: bool = os.name == "nt") -> str:
         host, slash, path = rest[2:].partition("/")
         if host.lower() not in ("", "localhost"):
             raise UnsupportedError(
-                f"{uri!r} names the host {host!r}: only files of this machine can be opened (file:///absolute/path)"
+                f"{uri!r} names the host {host.rpartition('@')[2]!r}: only files of this machine can be opened (file:///absolute/path)"
             )
         rest = slash + path
     if re.search(r"%(?![0-9A-Fa-f]{2})", rest):
