@@ -56,6 +56,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from zardine.shown_text import shown
+
 __all__ = [
     "ArrayChangedError",
     "ArrayIndexError",
@@ -110,7 +112,10 @@ __all__ = [
 
 
 class ZardineError(Exception):
-    """The root of the tree."""
+    """The root of the tree. Secrets in its text are masked, and control characters are visible."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(shown(each) if isinstance(each, str) else each for each in args))
 
     def __str__(self) -> str:  # KeyError would show its argument quoted
         return str(self.args[0]) if self.args else ""
@@ -261,13 +266,13 @@ class DataError(ZardineError, ValueError):
         codec: str | None = None,
         byte_range: tuple[int, int] | None = None,
     ) -> None:
-        self.reason = reason
+        self.reason = shown(reason)
         self.array = array
         self.key = key
         self.chunk = chunk
         self.codec = codec
         self.byte_range = byte_range
-        super().__init__(reason)
+        super().__init__(self.reason)
 
     def at(
         self,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from zardine.cli import progress
-from zardine.cli.output import clean, cut, json_text, jsonable, print_facts, print_json
+from zardine.cli.output import cut, json_text, jsonable, print_facts, print_json
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,12 @@ def test_print_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(text)["long"][1] == {"d": list(range(40))}
 
 
-def test_clean() -> None:
-    assert clean("größe [red] ☂") == "größe [red] ☂"
-    assert clean("a\nb\x1b[0m\u202ec\udcff\\") == "a\\nb\\x1b[0m\\u202ec\\udcff\\"
+def test_json_without_characters_that_do_not_print(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"a\x9b1m\u202e": ["\x1b[0m", "größe", "\x7f", "\U000e0001"]}
+    print_json(value)
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == value
+    assert all(character == "\n" or character.isprintable() for character in printed)
     assert json_text({"a": "\x9b"}) == '{"a": "\\x9b"}'
     assert cut("12345", 5) == "12345"
     assert cut("123456", 5) == "1234…"

@@ -23,7 +23,6 @@ from zardine.stores.http import store as http_store
 from zardine.stores.http.encodings import CompressedAnswerError
 from zardine.stores.http.plain import PlainError, PlainHTTP
 from zardine.stores.resolve import resolve_store
-from zardine.stores.url_text import without_password
 
 VALUES = np.arange(1, 10_001, dtype="i4").reshape(100, 100)
 QUIET = pytest.mark.filterwarnings("ignore:.*byte ranges")
@@ -315,24 +314,6 @@ def test_refused_and_wrong_urls_do_not_show_passwords(web):
         zardine.open(f"{web.url}/private/less.zarr", mode="r")
     headers = {"Authorization": f"Basic {base64.b64encode(b'me:S3/cret@').decode()}"}
     assert zardine.open(f"{web.url}/private/less.zarr", mode="r", storage_options={"headers": headers}).ndim == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("http://host/a", "http://host/a"),
-        ("http://me@host/a", "http://me@host/a"),
-        ("http://me:pw@host/a", "http://me:***@host/a"),
-        ("http://me:p@w@host/a@b", "http://me:***@host/a@b"),
-        ("http://:pw@host", "http://:***@host"),
-        ("simplecache::sftp://me:pw@host/a", "simplecache::sftp://me:***@host/a"),
-        ("abfs://container@account.dfs.core.windows.net/a", "abfs://container@account.dfs.core.windows.net/a"),
-        ("cannot open 'http://me:pw@host/a': no", "cannot open 'http://me:***@host/a': no"),
-        ("http://host/a:b@c", "http://host/a:b@c"),
-    ],
-)
-def test_urls_without_their_passwords(text, shown):
-    assert without_password(text) == shown
 
 
 def test_a_password_does_not_follow_to_another_host(web):

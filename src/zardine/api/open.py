@@ -40,6 +40,7 @@ from zardine.nodes.create_array import create_like
 from zardine.nodes.group import Group, create_group, new_group
 from zardine.nodes.older_arguments import refuse_chunk_store, warn_of_ignored
 from zardine.nodes.options import OpenArrayOptions, OpenGroupOptions, OpenLikeOptions, OpenOptions
+from zardine.shown_text import shown
 from zardine.stores.base import Store
 from zardine.stores.local.alike import name_meant
 from zardine.stores.local.store import LocalStore
@@ -293,7 +294,8 @@ def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int |
         return
     if zarr_format is None and node.zarr_format == 3 and store.gives_files and older_document(store, path):
         warnings.warn(
-            f"{describe(store, path)} is stored in Zarr v3 and in Zarr v2: v3 is opened; zarr_format=2 opens the other",
+            f"{shown(describe(store, path))} is stored in Zarr v3 and in Zarr v2: v3 is opened; zarr_format=2 opens "
+            "the other",
             ZarrUserWarning,
             stacklevel=3,
         )

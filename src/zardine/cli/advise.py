@@ -10,7 +10,7 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FINE, ArgumentError, arguments, error_text
 from zardine.cli.options import json_option, node_option, parse_lengths, path_argument, whole_number
-from zardine.cli.output import counted
+from zardine.cli.output import counted, say
 from zardine.cli.paths import missing
 from zardine.cli.rechunk import plan_of, run
 from zardine.cli.running import run_options
@@ -147,13 +147,13 @@ def _with_commas(access: str) -> str:
 def _print(advice: Advice) -> None:
     for choice in advice.choices:
         shards = "no shards" if choice.shards is None else f"shards {choice.shards}"
-        print(f"{choice.name}: chunks {choice.chunks}, {shards}: {counted(choice.objects, 'object')}")
-        print(f"  {'read':<20}{'objects':>10}{'requests':>10}{'bytes':>16}{'ms':>12}")
+        say(f"{choice.name}: chunks {choice.chunks}, {shards}: {counted(choice.objects, 'object')}")
+        say(f"  {'read':<20}{'objects':>10}{'requests':>10}{'bytes':>16}{'ms':>12}")
         for read in choice.reads:
-            print(
+            say(
                 f"  {read.access:<20}{read.objects:>10,.1f}{read.requests:>10,.1f}{read.nbytes:>16,.0f}"
                 f"{read.seconds * 1e3:>12,.2f}"
             )
-        print()
+        say()
     for reason in advice.reasons:
-        print(reason)
+        say(reason)

@@ -9,7 +9,7 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, arguments
 from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
-from zardine.cli.output import counted
+from zardine.cli.output import counted, say
 from zardine.cli.paths import missing
 
 
@@ -45,5 +45,5 @@ def compact(
         print_faults(done.faults)
         if not quiet:
             shards = f"{done.rewritten:,} of {counted(done.shards, 'shard')} rewritten"
-            print(f"{done.bytes_won:,} of {counted(done.bytes_before, 'byte')} won: {shards}")
+            say(f"{done.bytes_won:,} of {counted(done.bytes_before, 'byte')} won: {shards}")
     return FINE if done else FAULTS

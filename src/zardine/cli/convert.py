@@ -12,9 +12,10 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import ArgumentError, arguments
 from zardine.cli.options import ShapeType, decorated, json_option, path_argument, quiet_option, storage_option
-from zardine.cli.output import clean, counted
+from zardine.cli.output import counted, say
 from zardine.cli.paths import missing
 from zardine.cli.running import plan_progress, run_options, workers_of
+from zardine.shown_text import printable
 
 if TYPE_CHECKING:
     from zardine.cli.output import Row
@@ -220,7 +221,7 @@ def _print(conversion: Conversion | InPlace, done: Mapping[str, Any], *, quiet: 
 
         print_facts(_rows(facts))
     elif not quiet:
-        print(_summary(facts))
+        say(_summary(facts))
 
 
 def _facts(conversion: Conversion | InPlace) -> dict[str, Any]:
@@ -242,15 +243,15 @@ def _facts(conversion: Conversion | InPlace) -> dict[str, Any]:
 
 def _rows(facts: Mapping[str, Any]) -> list[Row]:
     """Return every array before and after, and everything else to remark."""
-    rows: list[Row] = [("From", clean(facts["source"])), ("To", clean(facts["target"]))]
+    rows: list[Row] = [("From", printable(facts["source"])), ("To", printable(facts["target"]))]
     for node in facts["nodes"]:
-        remarks = [f"  {clean(remark)}" for remark in node["remarks"]]
+        remarks = [f"  {printable(remark)}" for remark in node["remarks"]]
         if node["kind"] == "array":
             before, after = (_line(node[side]) for side in ("from", "to"))
             lines = [f"{_shape(node)}: {before}", "  stays as it is" if node["from"] == node["to"] else f"  → {after}"]
-            rows.append((clean(node["path"]), lines + remarks))
+            rows.append((printable(node["path"]), lines + remarks))
         elif remarks:
-            rows.append((clean(node["path"]), ["group", *remarks]))
+            rows.append((printable(node["path"]), ["group", *remarks]))
     return rows
 
 
@@ -263,7 +264,7 @@ def _summary(facts: Mapping[str, Any]) -> str:
         text += f", {counted(facts['removed'], 'old one')} removed" if facts["removed"] else ""
     else:
         text = f"{what}, {counted(facts['objects'], 'object')}{', continued' if facts['resumed'] else ''}"
-    return f"{text}{', compared' if facts['compared'] else ''}: {clean(facts['target'])}"
+    return f"{text}{', compared' if facts['compared'] else ''}: {printable(facts['target'])}"
 
 
 def _plan_facts(plan: NodePlan) -> dict[str, Any]:
@@ -310,7 +311,7 @@ def _line(side: Mapping[str, Any]) -> str:
     if side["shards"] is not None:
         chunks = f"shards {side['shards']} of {side['chunks']}"
     names = [codec["name"] for codec in side["codecs"] if codec["name"] != "bytes"]
-    return clean(f"v{side['zarr_format']} {chunks}, {', '.join(names) or 'no codecs'}")
+    return printable(f"v{side['zarr_format']} {chunks}, {', '.join(names) or 'no codecs'}")
 
 
 def _shape(node: Mapping[str, Any]) -> str:
@@ -318,4 +319,4 @@ def _shape(node: Mapping[str, Any]) -> str:
     from zardine.nodes.display import named_shape
 
     after = node["to"]
-    return f"{clean(named_shape(node['shape'], after['dimension_names']))} {extension_text(after['data_type'])}"
+    return f"{printable(named_shape(node['shape'], after['dimension_names']))} {extension_text(after['data_type'])}"

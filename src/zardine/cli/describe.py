@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from zardine.cli.output import Row, clean, counted, cut, json_text, jsonable
+from zardine.cli.output import Row, counted, cut, json_text, jsonable
 from zardine.nodes.display import byte_text, named_shape
+from zardine.shown_text import printable
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
@@ -27,13 +28,16 @@ def array_rows(facts: Mapping[str, Any], array: Array) -> list[Row]:
     """Return an array, line by line: its facts, and what else ``array.info`` may say."""
     rows: list[Row] = [
         ("Type", "array"),
-        ("Path", clean(facts["path"])),
-        ("Store", clean(facts["store"])),
+        ("Path", printable(facts["path"])),
+        ("Store", printable(facts["store"])),
         ("Zarr format", str(facts["zarr_format"])),
         ("Data type", extension_text(facts["data_type"])),
-        ("NumPy dtype", clean(facts["dtype"])),
+        ("NumPy dtype", printable(facts["dtype"])),
         ("Fill value", _fill_text(facts["fill_value"], array)),
-        ("Shape", f"{clean(named_shape(facts['shape'], facts['dimension_names']))}, {counted(array.size, 'element')}"),
+        (
+            "Shape",
+            f"{printable(named_shape(facts['shape'], facts['dimension_names']))}, {counted(array.size, 'element')}",
+        ),
         ("Bytes in memory", byte_text(facts["nbytes"])),
         *_grid_rows(facts, array),
         ("Chunk keys", codec_lines([facts["chunk_key_encoding"]])),
@@ -45,15 +49,15 @@ def array_rows(facts: Mapping[str, Any], array: Array) -> list[Row]:
         rows.append(("Shard index", f"at the {facts['index_location']} of each shard"))
         rows.append(("Index codecs", codec_lines(facts["index_codecs"])))
     rows.append(("Checksum", "crc32c on every chunk" if facts["checksum"] else "none"))
-    return rows + [(label, clean(value)) for label, value in array.info.items if label not in _SHOWN]
+    return rows + [(label, printable(value)) for label, value in array.info.items if label not in _SHOWN]
 
 
 def group_rows(facts: Mapping[str, Any]) -> list[Row]:
     """Return a group, line by line."""
     rows: list[Row] = [
         ("Type", "group"),
-        ("Path", clean(facts["path"])),
-        ("Store", clean(facts["store"])),
+        ("Path", printable(facts["path"])),
+        ("Store", printable(facts["store"])),
         ("Zarr format", str(facts["zarr_format"])),
         ("Consolidated", "yes" if facts["consolidated"] else "no"),
         ("Arrays below", f"{facts['arrays_below']:,}"),
@@ -68,7 +72,7 @@ def foreign_rows(facts: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Return what of a file of another format is not shown, or in other words."""
     names = {"left_out": "Left out", "in_other_words": "In other words"}
     return [
-        (label, [f"{clean(path)}: {clean(what)}" for path, what in facts[name].items()])
+        (label, [f"{printable(path)}: {printable(what)}" for path, what in facts[name].items()])
         for name, label in names.items()
         if facts.get(name)
     ]
@@ -109,7 +113,7 @@ def attribute_row(attributes: Mapping[str, Any], *, whole: bool) -> Row:
 def attribute_lines(attributes: Mapping[str, Any], most: int | None = None) -> list[Text]:
     """Return the first attributes, a short line each."""
     pairs = list(attributes.items())[:most]
-    return [Text(cut(f"{clean(name)} = {json_text(value)}", _SHORT)) for name, value in pairs]
+    return [Text(cut(f"{printable(name)} = {json_text(value)}", _SHORT)) for name, value in pairs]
 
 
 def codec_lines(codecs: Sequence[Any], indent: str = "") -> list[Text]:
@@ -122,7 +126,7 @@ def codec_lines(codecs: Sequence[Any], indent: str = "") -> list[Text]:
                 nested.append((name, value))
             else:
                 settings.append(f"{name}={_setting(value)}")
-        lines.append(Text.assemble(indent, (clean(codec["name"]), "bold"), f" {', '.join(settings)}".rstrip()))
+        lines.append(Text.assemble(indent, (printable(codec["name"]), "bold"), f" {', '.join(settings)}".rstrip()))
         for name, value in nested:
             lines.append(Text(f"{indent}  {name}:"))
             lines += codec_lines(value, f"{indent}    ")
@@ -132,24 +136,24 @@ def codec_lines(codecs: Sequence[Any], indent: str = "") -> list[Text]:
 def extension_text(value: Any) -> str:
     """Return a data type as a document holds it: its name, and what it is set to or made of."""
     if not isinstance(value, Mapping):
-        return clean(str(value))
+        return printable(str(value))
     parts = []
     for key, each in (value.get("configuration") or {}).items():
         if isinstance(each, list) and all(isinstance(field, Mapping) and "data_type" in field for field in each):
-            parts += [f"{clean(str(field.get('name')))}: {extension_text(field['data_type'])}" for field in each]
+            parts += [f"{printable(str(field.get('name')))}: {extension_text(field['data_type'])}" for field in each]
         else:
-            parts.append(f"{clean(key)}={_setting(each)}")
-    return f"{clean(value['name'])}({', '.join(parts)})" if parts else clean(value["name"])
+            parts.append(f"{printable(key)}={_setting(each)}")
+    return f"{printable(value['name'])}({', '.join(parts)})" if parts else printable(value["name"])
 
 
 def _fill_text(fill: Any, array: Array) -> str:
     """Return numbers as documents hold them, also those that are none; texts in quotes; byte strings as in Python."""
     value = array.metadata.fill[()]
     if fill is None:
-        return f"none stored, reads as {clean(str(value))}"
+        return f"none stored, reads as {printable(str(value))}"
     if isinstance(value, bytes):
         return repr(bytes(value))
-    return clean(fill) if isinstance(fill, str) and array.dtype.kind not in "TUO" else json_text(fill)
+    return printable(fill) if isinstance(fill, str) and array.dtype.kind not in "TUO" else json_text(fill)
 
 
 def _grid_rows(facts: Mapping[str, Any], array: Array) -> list[Row]:
@@ -177,7 +181,7 @@ def _grid(counts: Sequence[int]) -> str:
 
 def _setting(value: Any) -> str:
     if isinstance(value, str):
-        return clean(value) or '""'
+        return printable(value) or '""'
     if isinstance(value, list) and all(isinstance(each, int) for each in value):
         return str(tuple(value))
     return json_text(value)
@@ -186,9 +190,9 @@ def _setting(value: Any) -> str:
 def _whole(name: str, value: Any) -> list[str]:
     short = json_text(value)
     if len(short) <= _SHORT:
-        return [f"{clean(name)} = {short}"]
+        return [f"{printable(name)} = {short}"]
     lines = json.dumps(jsonable(value), indent=2, ensure_ascii=False).split("\n")
-    return [clean(line) for line in (f"{name} = {lines[0]}", *lines[1:])]
+    return [printable(line) for line in (f"{name} = {lines[0]}", *lines[1:])]
 
 
 def _of(facts: Mapping[str, Any], part: str, whole: str) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from zardine.cli.describe import attribute_lines
-from zardine.cli.output import clean
+from zardine.shown_text import printable
 
 _INDENT: Final = 4
 _WIDEST: Final = 40
@@ -35,9 +35,9 @@ def _add_below(tree: Tree, facts: Mapping[str, Any], width: int) -> None:
 
 def _lines(facts: Mapping[str, Any], columns: Sequence[int], width: int) -> Text:
     """Return what stands at a node; how chunks lie goes to a second line where the first would be too long."""
-    name = clean(facts["name"]) or "/"
+    name = printable(facts["name"]) or "/"
     if facts["kind"] == "group":
-        return Text.assemble((name, "bold blue"), (f"  {clean(facts['holds'])}" if "holds" in facts else "", "dim"))
+        return Text.assemble((name, "bold blue"), (f"  {printable(facts['holds'])}" if "holds" in facts else "", "dim"))
     if facts["kind"] == "broken":
         return Text.assemble((name, "bold red"), f"  broken: {_reason(facts['error'])}")
     styles = ("bold", "", "green")
@@ -59,11 +59,11 @@ def _words(facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
         stored = f"shards {facts['shards']} of {facts['chunks']}"
     else:
         stored = "rectilinear chunks" if facts["chunks"] is None else f"chunks {facts['chunks']}"
-    return clean(facts["name"]) or "/", clean(kind), str(facts["shape"]), stored
+    return printable(facts["name"]) or "/", printable(kind), str(facts["shape"]), stored
 
 
 def _reason(error: str) -> str:
     """Return the first problem of a document, or the whole of another error."""
-    first, *problems = map(clean, error.split("\n"))
+    first, *problems = map(printable, error.split("\n"))
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return problems[0].strip(" -") + more if problems else first

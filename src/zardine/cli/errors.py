@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from zardine.cli.wording import in_the_shell
+from zardine.shown_text import shown
 
 FINE: Final = 0
 FAULTS: Final = 1
@@ -101,19 +102,12 @@ def error_text(error: BaseException) -> str:
         text = "there is not enough memory"
     else:
         text = in_the_shell(str(error)) or type(error).__name__
-    return clean_lines(text)
-
-
-def clean_lines(text: str) -> str:
-    """Return ``text`` with its lines, and with all other characters that do not print escaped."""
-    from zardine.cli.output import clean
-
-    return "\n".join(map(clean, text.split("\n")))
+    return shown(text)
 
 
 def _show_warning(message: Warning | str, *place: Any, **options: Any) -> None:
     """Show a warning without the line of code that gave it, which says nothing to users."""
-    click.echo(f"Warning: {clean_lines(in_the_shell(str(message)))}", err=True)
+    click.echo(f"Warning: {shown(in_the_shell(str(message)))}", err=True)
 
 
 def _told(error: Exception, settings: Settings) -> int:
@@ -125,11 +119,12 @@ def _told(error: Exception, settings: Settings) -> int:
     if settings.traceback or not expected:
         import traceback
 
-        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        click.echo(shown("".join(traceback.format_exception(error))), err=True, nl=False)
     if not expected:
         click.echo(f"Error: {error_text(error)}\n{REPORT}", err=True)
         return BUG
     if isinstance(error, click.UsageError):
+        error.message = shown(error.message)
         error.show()
         return error.exit_code
     print_error(error_text(error))

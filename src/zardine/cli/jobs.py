@@ -22,7 +22,7 @@ from zardine.cli.options import (
     storage_option,
     traceback_option,
 )
-from zardine.cli.output import print_json
+from zardine.cli.output import print_json, say
 from zardine.cli.paths import missing, store_at
 from zardine.cli.rechunk import plan_of, rechunk_options
 from zardine.cli.reshard import check_shards, request_of, reshard_options
@@ -296,11 +296,11 @@ def _show(made: Plan, *, quiet: bool, as_json: bool) -> None:
     if as_json:
         print_json(facts)
     elif not quiet:
-        print(made.work.describe())
+        say(made.work.describe())
         for number, stage in enumerate(made.work.stages, 1):
-            print(f"stage {number}, {stage.name}: {len(stage):,} jobs of at most {stage.memory / 2**20:,.0f} MiB")
-        print(f"{made.objects:,} objects written, about {made.requests:,} requests")
-        print(f"about {made.bytes_read / 2**20:,.1f} MiB read and {made.bytes_written / 2**20:,.1f} MiB written")
+            say(f"stage {number}, {stage.name}: {len(stage):,} jobs of at most {stage.memory / 2**20:,.0f} MiB")
+        say(f"{made.objects:,} objects written, about {made.requests:,} requests")
+        say(f"about {made.bytes_read / 2**20:,.1f} MiB read and {made.bytes_written / 2**20:,.1f} MiB written")
 
 
 def _on_plan(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -311,6 +311,7 @@ def _on_plan(command: Callable[..., Any]) -> Callable[..., Any]:
         file: str,
         storage_options: dict[str, Any],
         target_options: dict[str, Any],
+        urls: tuple[str, ...],
         functions: tuple[str, ...] = (),
         **rest: Any,
     ) -> Any:
@@ -324,6 +325,7 @@ def _on_plan(command: Callable[..., Any]) -> Callable[..., Any]:
                 storage_options=storage_options or None,
                 target_options=target_options or None,
                 functions=functions,
+                urls=urls,
             )
             return command(made=made, **rest)
 
@@ -332,6 +334,15 @@ def _on_plan(command: Callable[..., Any]) -> Callable[..., Any]:
         click.argument("file", type=click.Path(exists=True, dir_okay=False)),
         storage_option(store="the store of SRC"),
         storage_option("target", "the store of DST"),
+        click.option(
+            "--url",
+            "urls",
+            multiple=True,
+            envvar="ZARDINE_URLS",
+            metavar="URL",
+            help="A URL of the plan, with the password or token that its file has not. May be repeated. Other users of "
+            "the machine see it here, and not in the environment variable ZARDINE_URLS (with spaces between URLs).",
+        ),
     )
 
 
@@ -424,7 +435,7 @@ def status(made: Plan, as_json: bool) -> int:
     if not as_json:
         for number, stage in enumerate(reached.stages, 1):
             if stage.missing and stage.done:
-                print(f"missing of stage {number}: {stage.missing}")
+                say(f"missing of stage {number}: {stage.missing}")
     return FINE if reached else FAULTS
 
 
@@ -432,7 +443,7 @@ def _tell(reached: PlanStatus, *, quiet: bool, as_json: bool) -> None:
     if as_json:
         print_json(_as_json(reached))
     elif not quiet:
-        print(reached)
+        say(reached)
 
 
 def _as_json(reached: PlanStatus) -> dict[str, Any]:
@@ -495,5 +506,5 @@ def cancel(made: Plan, as_json: bool) -> int:
     if before is None:
         _tell(made.status(), quiet=False, as_json=True)
     else:
-        print(f"cancelled; it was {before}")
+        say(f"cancelled; it was {before}")
     return FINE

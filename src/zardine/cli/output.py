@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zardine.cli.wording import in_the_shell
+from zardine.shown_text import printable, shown, without_secrets
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -50,7 +51,7 @@ def print_faults(*found: Iterable[Fault], words: Mapping[str, str] = _WORDS) -> 
     console = make_console()
     for each in chain(*found):
         console.print(words[each.severity], style="bold red" if each.severity == "error" else "yellow", end=" ")
-        console.print(clean(in_the_shell(str(each))), soft_wrap=True)
+        console.print(printable(without_secrets(in_the_shell(str(each)))), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -61,7 +62,7 @@ def print_json(value: Any) -> None:
 
 def _laid_out(value: Any, indent: str, *, ascii_only: bool) -> str:
     """Return JSON in lines; within the document, what is short takes one line."""
-    text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
+    text = _json(value, ascii_only=ascii_only)
     if not value or not isinstance(value, (dict, list)) or (indent and len(indent) + len(text) <= _LINE):
         return text
     deeper = indent + "  "
@@ -69,10 +70,18 @@ def _laid_out(value: Any, indent: str, *, ascii_only: bool) -> str:
         items = [deeper + _laid_out(each, deeper, ascii_only=ascii_only) for each in value]
         return "[\n" + ",\n".join(items) + f"\n{indent}]"
     pairs = [
-        f"{deeper}{json.dumps(name, ensure_ascii=ascii_only)}: {_laid_out(each, deeper, ascii_only=ascii_only)}"
+        f"{deeper}{_json(name, ascii_only=ascii_only)}: {_laid_out(each, deeper, ascii_only=ascii_only)}"
         for name, each in value.items()
     ]
     return "{\n" + ",\n".join(pairs) + f"\n{indent}}}"
+
+
+def _json(value: Any, *, ascii_only: bool) -> str:
+    """Return JSON on one line, in which characters that do not print are escaped, as JSON has it."""
+    text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
 def jsonable(value: Any) -> Any:
@@ -103,14 +112,12 @@ def jsonable(value: Any) -> Any:
 
 def json_text(value: Any) -> str:
     """Return a value on one line, as JSON that people read: not escaped, but for what does not print."""
-    return clean(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False))
+    return printable(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False))
 
 
-def clean(text: str) -> str:
-    """Return ``text`` with every character that does not print (line breaks, terminal codes) escaped as in Python."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+def say(text: object = "", *, flush: bool = False) -> None:
+    """Print lines of text on stdout, as they may be shown."""
+    print(shown(str(text)), flush=flush)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

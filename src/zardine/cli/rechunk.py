@@ -10,7 +10,7 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FINE, arguments
 from zardine.cli.options import ShapeType, decorated, json_option, path_argument, quiet_option, storage_option
-from zardine.cli.output import print_json
+from zardine.cli.output import print_json, say
 from zardine.cli.paths import missing
 from zardine.cli.running import plan_progress, run_options, workers_of
 from zardine.cli.signals import interruptible
@@ -103,5 +103,5 @@ def run(plan: Any, *, workers: int | None, dask: str | None, quiet: bool, as_jso
     if as_json:
         print_json({"state": status.state, "stages": {each.name: each.jobs for each in status.stages}})
     elif not quiet:
-        print(status)
+        say(status)
     return FINE

@@ -9,7 +9,7 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, arguments
 from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
-from zardine.cli.output import counted
+from zardine.cli.output import counted, say
 from zardine.cli.paths import missing
 
 if TYPE_CHECKING:
@@ -91,4 +91,4 @@ def _print(done: Repairs, *, quiet: bool) -> None:
     print_faults(() if quiet else done.actions, done.left)
     if not quiet:
         verb = "to do" if done.dry_run else "done"
-        print(f"{counted(len(done.actions), 'action')} {verb}, {counted(len(done.left), 'fault')} left")
+        say(f"{counted(len(done.actions), 'action')} {verb}, {counted(len(done.left), 'fault')} left")

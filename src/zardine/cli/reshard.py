@@ -19,7 +19,7 @@ from zardine.cli.options import (
     quiet_option,
     storage_option,
 )
-from zardine.cli.output import counted
+from zardine.cli.output import counted, say
 from zardine.cli.paths import missing
 from zardine.cli.running import plan_progress, run_options, workers_of
 from zardine.cli.signals import interruptible
@@ -153,7 +153,7 @@ def reshard(
 
         print_json(done.to_dict())
     elif not quiet:
-        print(_summary(done))
+        say(_summary(done))
     if done.late:
         print_error(f"others wrote too late, and what they wrote is in no chunk now: {', '.join(done.late)}")
     return FINE if done else FAULTS

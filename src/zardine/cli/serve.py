@@ -12,6 +12,7 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FINE, arguments
 from zardine.cli.options import StorePathType, json_option, quiet_option, storage_option
+from zardine.cli.output import say
 from zardine.cli.paths import missing, open_node
 
 
@@ -133,7 +134,7 @@ def _print(server: Any, nodes: list[Any]) -> None:
         lines += [f"  {name}", f"    as it is stored   {urls['data']}", f"    as plain Zarr v3  {urls['v3']}"]
         if "precomputed" in urls:
             lines.append(f"    for neuroglancer  precomputed://{urls['precomputed']}")
-    print("\n".join(lines))
+    say("\n".join(lines))
     print_way_here(server)
 
 
@@ -141,5 +142,5 @@ def print_way_here(server: Any) -> None:
     """Print how another machine reaches the server, and how to end it."""
     if server.host == "127.0.0.1":
         here = f"{getpass.getuser()}@{socket.gethostname()}"
-        print(f"From another machine: ssh -L {server.port}:localhost:{server.port} {here}")
-    print("Ctrl-C ends it.", flush=True)
+        say(f"From another machine: ssh -L {server.port}:localhost:{server.port} {here}")
+    say("Ctrl-C ends it.", flush=True)

@@ -10,6 +10,7 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, print_error
 from zardine.cli.options import json_option, node_option, path_argument, storage_option, zarr_format_option
+from zardine.cli.output import say
 
 if TYPE_CHECKING:
     from zardine.cli.progress import Advance
@@ -48,7 +49,7 @@ def tree(
     from zardine.cli.walk import children_ahead
     from zardine.errors import UnsupportedError
     from zardine.nodes.group import Group
-    from zardine.stores.url_text import without_password
+    from zardine.shown_text import without_secrets
 
     found = open_node(path, node, storage_options=storage_options, zarr_format=zarr_format)
     try:
@@ -57,7 +58,7 @@ def tree(
             facts = _tree_facts(found, below, level=level, attributes=attributes, advance=advance) | foreign_facts(
                 found
             )
-        _print(facts, without_password(path), as_json=as_json)
+        _print(facts, without_secrets(path), as_json=as_json)
         broken = _broken_paths(facts)
     except RecursionError:
         raise UnsupportedError(
@@ -82,7 +83,7 @@ def _print(facts: dict[str, Any], path: str, *, as_json: bool) -> None:
         console.print(draw(facts, path, console.width))
         for label, lines in foreign_rows(facts):
             for line in lines:
-                print(f"{label.lower()}: {line}")
+                say(f"{label.lower()}: {line}")
 
 
 def _tree_facts(

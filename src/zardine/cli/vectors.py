@@ -21,9 +21,10 @@ from zardine.cli.options import (
     storage_option,
     traceback_option,
 )
-from zardine.cli.output import clean, counted, print_faults
+from zardine.cli.output import counted, print_faults, say
 from zardine.cli.paths import missing, store_at
 from zardine.cli.vectors_stores import convert, summary
+from zardine.shown_text import printable
 
 if TYPE_CHECKING:
     from zardine.cli.output import Row
@@ -105,7 +106,7 @@ def validate(path: str, node: str | None, storage_options: dict[str, Any], quiet
     else:
         print_faults(report.faults, () if quiet else report.notes, words=_WORDS)
         if not quiet:
-            print(summary(report))
+            say(summary(report))
     return FINE if report.ok else FAULTS
 
 
@@ -162,10 +163,10 @@ def repair(
     else:
         print_faults(() if quiet else (*done.actions, *done.left), left, words=_WORDS)
         if not quiet and not (done.actions or done.left or left):
-            print("Nothing to do")
+            say("Nothing to do")
         elif not quiet:
             verb = "to do" if dry_run else "done"
-            print(f"{counted(len(done.actions), 'action')} {verb}, {counted(len(left), 'fault')} left")
+            say(f"{counted(len(done.actions), 'action')} {verb}, {counted(len(left), 'fault')} left")
     return FAULTS if left else FINE
 
 
@@ -289,7 +290,7 @@ def pyramid(
         print_json({"levels": made, "vertex_counts": counts})
     elif not quiet:
         for level in made:
-            print(f"Level {level}: {counted(counts[level], 'vertex', 'vertices')}")
+            say(f"Level {level}: {counted(counts[level], 'vertex', 'vertices')}")
 
 
 def _convert(
@@ -348,7 +349,7 @@ def vectors_rows(facts: Mapping[str, Any]) -> list[Row]:
                 )
         if "stored" in level:
             rows += _stored_rows(level["stored"])
-    return [(label, clean(value)) for label, value in rows]
+    return [(label, printable(value)) for label, value in rows]
 
 
 def _stored_rows(stored: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str]]:

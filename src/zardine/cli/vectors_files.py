@@ -22,10 +22,11 @@ from zardine.cli.options import (
     quiet_option,
     storage_option,
 )
-from zardine.cli.output import counted
+from zardine.cli.output import counted, say
 from zardine.cli.paths import missing, store_at
 from zardine.cli.signals import interruptible
 from zardine.cli.vectors import CELLS
+from zardine.shown_text import printable
 
 _FORMAT = click.option(
     "--format",
@@ -149,7 +150,7 @@ def import_file(
     elif not quiet:
         told = [counted(level["vertex_count"], "vertex", "vertices")]
         told += [counted(level[each], each[:-1]) for each in names[1:] if level[each] is not None]
-        print(", ".join(told))
+        say(", ".join(told))
 
 
 _LEVEL = click.option(
@@ -273,9 +274,7 @@ def export_file(
         facts: dict[str, Any] = {"file": file, "level": words["level"]}
         print_json(facts if to_folder else {**facts, "bytes": size})
     elif not quiet:
-        from zardine.cli.output import clean
-
-        print(clean(file) if to_folder else f"{clean(file)}: {counted(size, 'byte')}")
+        say(printable(file) if to_folder else f"{printable(file)}: {counted(size, 'byte')}")
 
 
 def _is_folder(file: str, name: str | None) -> bool:

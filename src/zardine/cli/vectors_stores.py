@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zardine.cli.errors import FAULTS, FINE, ArgumentError, arguments
-from zardine.cli.output import counted, print_faults, print_json
+from zardine.cli.output import counted, print_faults, print_json, say
 from zardine.cli.paths import missing
 from zardine.cli.progress import progress
 
@@ -60,7 +60,7 @@ def print_checked(report: Report, *, quiet: bool) -> None:
     """Print what that found, behind what the general command found."""
     print_faults(report.faults, () if quiet else report.notes)
     if not quiet:
-        print(f"vectors: {summary(report)}")
+        say(f"vectors: {summary(report)}")
 
 
 def summary(report: Report) -> str:
@@ -109,7 +109,7 @@ def repair_vectors(store: StorePath, *, drop_lost: bool, options: dict[str, Any]
         if not quiet:
             verb = "to do" if dry_run else "done"
             faults = counted(len(left) + len(report.faults), "fault")
-            print(f"{counted(len(actions), 'action')} {verb}, {faults} left")
+            say(f"{counted(len(actions), 'action')} {verb}, {faults} left")
     return FAULTS if left or report.faults else FINE
 
 

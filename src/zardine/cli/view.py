@@ -9,6 +9,7 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FINE, arguments
 from zardine.cli.options import StorePathType, json_option, quiet_option, storage_option
+from zardine.cli.output import say
 from zardine.cli.serve import cors_option, host_option, must_exist, no_token_option, port_option, print_way_here
 
 
@@ -59,9 +60,9 @@ def view(
 
                 print_json({"url": shown.url, "port": shown.server.port, "token": shown.server.token})
             elif not quiet:
-                print(f"zardine {zardine.__version__} shows {', '.join(shown.server.names)}: {shown.url}")
+                say(f"zardine {zardine.__version__} shows {', '.join(shown.server.names)}: {shown.url}")
                 if shown.no_browser is not None:
-                    print(f"No browser is opened, since {shown.no_browser}: open the address in one.")
+                    say(f"No browser is opened, since {shown.no_browser}: open the address in one.")
                 print_way_here(shown.server)
             shown.server.wait()
         except KeyboardInterrupt:

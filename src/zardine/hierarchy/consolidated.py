@@ -27,6 +27,7 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.metadata.v3 import DOCUMENT_NAME
+from zardine.shown_text import shown
 from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
 
@@ -98,8 +99,10 @@ class Consolidated:
         except ZardineError as error:
             names = ", ".join(repr(path) for path in wanted)
             warnings.warn(
-                f"{names} changed, but the consolidated metadata of {describe(self.store, self.path)} does not say so: "
-                f"{error}; zardine.consolidate_metadata makes it true again",
+                shown(
+                    f"{names} changed, but the consolidated metadata of {describe(self.store, self.path)} does not say "
+                    f"so: {error}; zardine.consolidate_metadata makes it true again"
+                ),
                 ZarrUserWarning,
                 stacklevel=3,
             )

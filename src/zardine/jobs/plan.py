@@ -25,6 +25,7 @@ from zardine.jobs.telling import TELLS, Advance, Told
 from zardine.jobs.work import WORKS, Forecast, Found, Work
 from zardine.json_document import parse_json
 from zardine.public_names import public
+from zardine.shown_text import shown
 from zardine.stores.file_calls import replace_file
 
 _FORM: Final = 2
@@ -103,7 +104,7 @@ class Plan:
         )
         known: Forecast | None = self.__dict__.get("_forecast")  # which takes reading a sample
         forecast = "" if known is None else f"; {_in_words(known)}"
-        return f"<Plan {self.work.describe()}; {stages}{forecast}>"
+        return f"<Plan {shown(self.work.describe())}; {stages}{forecast}>"
 
     @cached_property
     def id(self) -> str:
@@ -197,7 +198,6 @@ class Plan:
             raise PlanError(f"a plan can be saved where stores have paths or URLs, and {unnamed[0]} has none")
         if self.work.is_recorded_here:
             raise PlanError("the plan has no place for what its jobs find: make it again with records=")
-        document = {"zardine_plan": _FORM, "kind": self.work.kind, "id": self.id, "work": self.work.to_json()}
         place = made = Path(os.path.realpath(path))
         if overwrite and place.is_file():  # the old plan stays until the file system has accepted the new one
             made = place.with_name(f"{place.name}.{os.urandom(8).hex()}.part")
@@ -205,7 +205,7 @@ class Plan:
             file = made.open("w" if overwrite else "x", encoding="utf-8")
             try:
                 with file:
-                    file.write(json.dumps(document, indent=2) + "\n")
+                    file.write(json.dumps(self._document(), indent=2) + "\n")
                 if made != place:
                     replace_file(made, place)
             except BaseException:
@@ -219,6 +219,11 @@ class Plan:
             failure.errno, failure.filename = error.errno, os.fspath(path)
             raise failure from error
 
+    def _document(self) -> Any:
+        """Return what the file of the plan says, as it is read from there."""
+        document = {"zardine_plan": _FORM, "kind": self.work.kind, "id": self.id, "work": self.work.to_json()}
+        return json.loads(json.dumps(document))
+
     @classmethod
     def load(
         cls,
@@ -227,20 +232,16 @@ class Plan:
         storage_options: Mapping[str, Any] | None = None,
         target_options: Mapping[str, Any] | None = None,
         functions: Collection[str] = (),
+        urls: Collection[str] = (),
     ) -> Plan:
         """Return the plan in a file. Raises :class:`~zardine.errors.PlanError` for a file that holds none.
 
         ``storage_options`` are for the store that is read, ``target_options`` for the one that is written. A plan of
         :func:`zardine.vectors.plan_write_cells` names a function, as ``module:function``, which its jobs import only if
-        it is one of ``functions``: a file is no program.
+        it is one of ``functions``: a file is no program. ``urls`` are the URLs that had passwords or tokens in them
+        when the plan was made: the file has ``***`` in their place.
         """
-        data = Path(path).read_bytes()
-        try:
-            document: Any = parse_json(data)
-        except (ValueError, RecursionError) as error:
-            raise PlanError(f"{os.fspath(path)} is no plan: {error}") from None
-        if not isinstance(document, dict) or "zardine_plan" not in document:
-            raise PlanError(f"{os.fspath(path)} is no plan: the member 'zardine_plan' is missing")
+        document = _read(Path(path))
         if document["zardine_plan"] != _FORM:
             raise PlanError(
                 f"{os.fspath(path)} is a plan of form {document['zardine_plan']!r}, and this zardine reads form "
@@ -251,21 +252,23 @@ class Plan:
         if work_class is None or not isinstance(document.get("work"), dict):
             raise PlanError(f"{os.fspath(path)} is a plan of the kind {kind!r}, which this zardine does not know")
         try:
-            places = Places(document["work"]["places"], storage_options, target_options, functions)
-            work = work_class.from_json(document["work"], places)
-        except ZardineError:
+            places = Places(document["work"]["places"], storage_options, target_options, functions, urls)
+            plan = cls(work_class.from_json(document["work"], places))
+            changed = plan.id != document.get("id") or plan._document() != document
+        except PlanError:
             raise
+        except ZardineError as error:
+            raise PlanError(f"{os.fspath(path)} is a plan that cannot be loaded: {error}") from error
         except KeyError as error:
             raise PlanError(
                 f"{os.fspath(path)} says that it is a plan of the kind {kind!r}, and has no member {error}, as these "
                 "have: it was changed since it was written, so make the plan again"
             ) from None
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             raise PlanError(
                 f"{os.fspath(path)} is a plan of the kind {kind!r} with a part of another type: {error}"
             ) from None
-        plan = cls(work)
-        if plan.id != document.get("id"):
+        if changed:
             raise PlanError(f"{os.fspath(path)} was changed since it was written: make the plan again")
         return plan
 
@@ -641,6 +644,29 @@ class _Meter:
 
 _RESTORED: Final[Cache[str, Plan]] = Cache(4)
 """Plans that came to this process, by their ids."""
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return what is in the file of a plan. Raises :class:`~zardine.errors.PlanError` if it is none."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_READ + 1)
+        if len(data) > _MOST_READ:
+            raise ValueError(f"it has more than {_MOST_READ:,} bytes")
+        document = parse_json(data)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise PlanError(f"{os.fspath(path)} is no plan: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise PlanError(f"{os.fspath(path)} is no plan: {error}") from None
+    if not isinstance(document, dict) or "zardine_plan" not in document:
+        raise PlanError(f"{os.fspath(path)} is no plan: the member 'zardine_plan' is missing")
+    return document
+
+
+_MOST_READ: Final = 2**28
+"""Bytes of the file of a plan."""
 
 
 def _restored(id_: str, pickled: bytes) -> Plan:

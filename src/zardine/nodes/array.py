@@ -82,6 +82,7 @@ from zardine.nodes.display import ArrayInfo, array_html, describe_array
 from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_by, plan_block, take_back, with_shape
 from zardine.nodes.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.public_names import public
+from zardine.shown_text import printable
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Store, Version
 from zardine.stores.path import StorePath
@@ -584,7 +585,7 @@ class Array(StoredFacts):
         return hash((Array, self.path))
 
     def __repr__(self) -> str:
-        return f"<Array {describe(self.store, self.path)} shape={self.shape} dtype={self.dtype}>"
+        return f"<Array {printable(describe(self.store, self.path))} shape={self.shape} dtype={self.dtype}>"
 
     def view(self, *, height: int = 700, port: int = 0) -> View:
         """Show this array in a page: in a notebook a frame of ``height`` pixels. See :func:`zardine.view`."""

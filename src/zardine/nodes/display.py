@@ -14,6 +14,7 @@ from zardine.engine.side_by_side import Descent, begun
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.nodes.array_base import StoredFacts
+from zardine.shown_text import printable
 
 if TYPE_CHECKING:
     from zardine.nodes.group import Group
@@ -43,11 +44,12 @@ class ArrayInfo:
 
     def __repr__(self) -> str:
         width = max(len(label) for label, _ in self.items)
-        return "\n".join(f"{label:<{width}} : {value}" for label, value in self.items)
+        return "\n".join(f"{label:<{width}} : {printable(value)}" for label, value in self.items)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f'<tr><th style="text-align:left">{escape(label)}</th><td style="text-align:left">{escape(value)}</td></tr>'
+            f'<tr><th style="text-align:left">{escape(label)}</th>'
+            f'<td style="text-align:left">{escape(printable(value))}</td></tr>'
             for label, value in self.items
         )
         return f"<table><tbody>{rows}</tbody></table>"
@@ -259,7 +261,7 @@ class TreeView:
     def __repr__(self) -> str:
         if self.text is not None:
             return self.text
-        lines = [self.group.name]
+        lines = [printable(self.group.name)]
         below = Descent(
             self.group.store,
             (1, self.group),
@@ -287,7 +289,7 @@ class TreeView:
                 lines.append(f"{indent}... (more than {self.max_nodes} nodes)")
                 return
             last = number == len(members) - 1
-            lines.append(f"{indent}{'└── ' if last else '├── '}{name}{_facts(node.metadata)}")
+            lines.append(f"{indent}{'└── ' if last else '├── '}{printable(name)}{_facts(node.metadata)}")
             if self.storage and not isinstance(node.metadata, GroupMetadata):
                 lines[-1] += _storage(node)
             if _is_group(node):

@@ -55,6 +55,7 @@ from zardine.nodes.display import ArrayInfo, TreeView, describe_group
 from zardine.nodes.older_arguments import compressors_of, key_encoding_of
 from zardine.nodes.options import ArrayOptions, FilledOptions, GroupOptions, LikeInGroupOptions, RequiredOptions
 from zardine.public_names import public
+from zardine.shown_text import printable
 from zardine.stores.base import Store, Version
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
@@ -567,7 +568,7 @@ class Group:
         return hash((Group, self._path))
 
     def __repr__(self) -> str:
-        return f"<Group {describe(self._store, self._path)}>"
+        return f"<Group {printable(describe(self._store, self._path))}>"
 
     def view(self, *, height: int = 700, port: int = 0) -> View:
         """Show this group, and what is below it, in a page: in a notebook a frame of ``height`` pixels.

@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
 from typing import Any, Final, TypeAlias
 
+from zardine.server.entrance import PREFIX, Entrance
+
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -33,10 +35,17 @@ class Access:
     - ``hosts``: what the header ``Host`` may name, port aside, so that a foreign name that was made to point here
       (DNS rebinding) leads nowhere. ``None``: any.
     - ``origins``: pages that may ask from elsewhere, as browsers name them (``https://example.org``), or ``"*"``.
+    - ``entrance``: accepts codes in place of the token, and leads to the page of ``zardine view``.
     """
 
     def __init__(
-        self, app: App, *, token: str | None = None, hosts: Iterable[str] | None = None, origins: Collection[str] = ()
+        self,
+        app: App,
+        *,
+        token: str | None = None,
+        hosts: Iterable[str] | None = None,
+        origins: Collection[str] = (),
+        entrance: Entrance | None = None,
     ) -> None:
         for origin in origins:
             scheme, found, host = origin.partition("://")
@@ -49,6 +58,7 @@ class Access:
         self._app = app
         self._token = None if token is None else token.encode()
         self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
+        self._entrance = entrance
         self._origins = frozenset(origin.rstrip("/").lower() if origin != "*" else origin for origin in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,6 +89,9 @@ class Access:
 
         if self._hosts is not None and _name_of_host(host) not in self._hosts:
             await respond(answer, 421, f"this server is not called {_name_of_host(host) or 'nothing'!r}")
+        elif self._token is not None and self._has_code(scope):
+            page = f"../{self._token.decode()}/view/"
+            await respond(answer, 303, "opened", {"location": page, "cache-control": "no-store"})
         elif not self._has_token(scope):
             await respond(
                 answer,
@@ -94,18 +107,29 @@ class Access:
         else:
             await self._app(scope, receive, answer)
 
+    def _has_code(self, scope: Scope) -> bool:
+        """Return whether the path is that of a code, which is not valid any more then."""
+        _, path = _root_and_path(scope)
+        if self._entrance is None or scope["method"] != "GET" or not path.startswith(PREFIX):
+            return False
+        return self._entrance.accepts(path, scope.get("client"), scope.get("server"))
+
     def _has_token(self, scope: Scope) -> bool:
         """Return whether the path begins with the token, which becomes part of the path's root."""
         if self._token is None:
             return True
-        root = scope.get("root_path", "")
-        path = scope["path"][len(root) :] if scope["path"].startswith(root) else scope["path"]
+        root, path = _root_and_path(scope)
         first = path.lstrip("/").partition("/")[0]
         if not secrets.compare_digest(first.encode("utf-8", "surrogateescape"), self._token):
             return False
         scope["root_path"] = f"{root}/{first}"
         scope["path"] = f"{root}{path}"
         return True
+
+
+def _root_and_path(scope: Scope) -> tuple[str, str]:
+    root = scope.get("root_path", "")
+    return root, scope["path"][len(root) :] if scope["path"].startswith(root) else scope["path"]
 
 
 async def respond(send: Send, status: int, text: str, headers: dict[str, str] | None = None) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from html import escape
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -20,6 +21,7 @@ from zardine.server.precomputed import Precomputed
 from zardine.server.served import NodeLike, Served
 from zardine.server.threads import in_thread
 from zardine.server.viewer.endpoints import view_routes
+from zardine.shown_text import shown as shown_text
 
 _ADDRESS = "this is the address of a store for programs that read Zarr: keys are listed with --list only"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -58,13 +60,15 @@ def guarded(served: Mapping[str, Served], options: Options) -> App:
             return not_found("nothing of this name is served")
         if key == "" or key.endswith("/"):
             return await _listing(found, key) if options.listing else not_found(_ADDRESS)
-        return await data(request, found, key)
+        return await data(request, found, key) if _is_text(request) else _not_text()
 
     async def made(request: Request) -> Response:
         found = served.get(request.path_params["name"])
         if found is None:
             return not_found("nothing of this name is served")
         key = request.path_params["key"]
+        if not _is_text(request):
+            return _not_text()
         return await plain_v3(request, found, key, options.gzip) if key else not_found(_ADDRESS)
 
     for_neuroglancer = Precomputed()
@@ -78,13 +82,38 @@ def guarded(served: Mapping[str, Served], options: Options) -> App:
     routes = [
         Route("/", front),
         Route("/nodes.json", nodes),
-        Route("/data/{name}/{key:path}", stored),
-        Route("/v3/{name}/{key:path}", made),
-        Route("/precomputed/{name}/{key:path}", precomputed),
+        Route("/data/{name}/{key:key}", stored),
+        Route("/v3/{name}/{key:key}", made),
+        Route("/precomputed/{name}/{key:key}", precomputed),
         *(view_routes(served, options.cors) if shown else ()),
     ]
     inner = Starlette(routes=routes, exception_handlers={ZardineError: _refuse, MemoryError: _refuse, OSError: _refuse})
-    return Access(inner, token=options.token, hosts=options.hosts, origins=options.cors)
+    return Access(inner, token=options.token, hosts=options.hosts, origins=options.cors, entrance=options.entrance)
+
+
+class _KeyConvertor(PathConvertor):
+    """A key may have line breaks in it, which a dot does not match."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("key", _KeyConvertor())
+
+
+def _is_text(request: Request) -> bool:
+    """Return whether the path is UTF-8. Servers decode it with U+FFFD in place of other bytes."""
+    raw = request.scope.get("raw_path")
+    if raw is None or "\ufffd" not in request.url.path:
+        return True
+    try:
+        unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _not_text() -> Response:
+    return Response("the path is not UTF-8, as keys are\n", 400, media_type="text/plain")
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -92,7 +121,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, InvalidKeyError):
         return not_found(str(error))
     status = 501 if isinstance(error, UnsupportedError) else 500
-    return Response(f"{type(error).__name__}: {error}\n", status, media_type="text/plain")
+    text = shown_text(f"{type(error).__name__}: {error}")
+    return Response(f"{text}\n", status, media_type="text/plain")
 
 
 async def _listing(served: Served, prefix: str) -> Response:

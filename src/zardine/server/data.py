@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from zardine.buffers import BytesLike
-from zardine.errors import DataError
+from zardine.cache import Cache
+from zardine.errors import DataError, InvalidKeyError, StoreError
 from zardine.server.access import Receive, Scope, Send
 from zardine.server.conditions import Answer, answer
 from zardine.server.served import Served, entity_tag
-from zardine.server.threads import in_thread
-from zardine.stores.base import Reading
+from zardine.server.threads import in_large_thread, in_thread
 
 _PIECE = 2**20
 """Bytes of a value that are held at a time."""
@@ -24,6 +25,7 @@ _MOST_HASHED = 2**23
 """Bytes of a value that is read whole for its entity tag, where the store has no versions."""
 _PATIENCE = 60.0
 """Seconds that a client may take to read one piece."""
+_BYTES = "application/octet-stream"
 
 
 class ValueChangedError(DataError):
@@ -33,16 +35,42 @@ class ValueChangedError(DataError):
 async def data(request: Request, served: Served, key: str) -> Response:
     """Answer a request for ``key``, relative to the node that is served."""
     if not await in_thread(served.is_ours, key):
-        return not_found("no Zarr document or chunk is called so here")
-    found = await in_thread(_look, served, key)
+        return await unknown(served, key, "no Zarr document or chunk is called so here")
+    try:
+        found = await in_thread(_look, served, key)
+    except ValueChangedError:
+        found = None
+    except InvalidKeyError as error:  # such as a link that leads out: "not found" would be taken for fill values
+        raise StoreError(str(error)) from error
     if found is None:
         return not_found("not stored; where a chunk is meant, its elements are fill values")
     return await send_value(request, found)
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Protocol):
     """A value of ``size`` bytes that can be read in pieces, all of one version."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def etag(self) -> str | None: ...
+    @property
+    def media_type(self) -> str: ...
+
+    def read(self, start: int, length: int) -> BytesLike:
+        """Return a piece. Raises :class:`ValueChangedError` where the value is another one by now."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether reading a piece may take as much memory as many pieces."""
+
+    def close(self) -> None:
+        """Forget what is held of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredValue:
+    """A value of a store."""
 
     served: Served
     key: str
@@ -50,13 +78,10 @@ class Value:
     size: int
     etag: str | None
     media_type: str
-    held: BytesLike | None = None
-    """All of it, where it has been read already."""
+
+    is_large: ClassVar[bool] = False
 
     def read(self, start: int, length: int) -> BytesLike:
-        """Return a piece. Raises :class:`ValueChangedError` where the value is another one by now."""
-        if self.held is not None:
-            return memoryview(self.held)[start : start + length]
         reading = self.served.store.read(self.served.key(self.key), ((start, length),))
         if (
             reading is None
@@ -65,6 +90,46 @@ class Value:
         ):
             raise ValueChangedError(f"{self.key!r} was replaced while it was being sent")
         return reading.parts[0]
+
+    def close(self) -> None:
+        pass
+
+
+class MadeValue:
+    """A value that ``make`` returns. Its entity tag is made of its bytes.
+
+    Of all large ones that are being sent, no more than :data:`_MOST_HELD` bytes are held: those that clients read last.
+    The others are made again when their next piece is wanted, so slow clients cost time and no memory.
+    """
+
+    def __init__(self, make: Callable[[], bytes], media_type: str = _BYTES) -> None:
+        self._make, self.media_type = make, media_type
+        data = make()
+        self.size, self._digest = len(data), hashlib.sha256(data).hexdigest()
+        self.etag = f'"{self._digest[:32]}"'
+        self._small = None if self.is_large else data
+        if self.is_large:
+            _HELD.put(self, data, self.size)
+
+    @property
+    def is_large(self) -> bool:
+        return self.size > _PIECE
+
+    def read(self, start: int, length: int) -> BytesLike:
+        data = self._small if self._small is not None else _HELD.get(self)
+        if data is None:
+            data = self._make()
+            if hashlib.sha256(data).hexdigest() != self._digest:
+                raise ValueChangedError("the value was replaced while it was being sent")
+            _HELD.put(self, data, self.size)
+        return memoryview(data)[start : start + length]
+
+    def close(self) -> None:
+        _HELD.drop(self)
+
+
+_MOST_HELD: Final = 2**27
+_HELD: Final[Cache[MadeValue, bytes]] = Cache(_MOST_HELD)
 
 
 async def send_value(request: Request, value: Value) -> Response:
@@ -75,28 +140,42 @@ async def send_value(request: Request, value: Value) -> Response:
     if value.etag is not None:
         about["etag"] = value.etag
     if found.status not in (200, 206) or request.method == "HEAD" or found.start == found.stop:
+        value.close()
         return Response(status_code=found.status, headers=about, media_type=value.media_type)
     try:
-        first = await in_thread(value.read, found.start, min(_PIECE, found.stop - found.start))
+        first = await _piece(value, found.start, found.stop)
     except ValueChangedError as error:
+        value.close()
         return Response(str(error), 503, {"retry-after": "0"}, "text/plain")
-    return _PatientResponse(_pieces(value, found, first), found.status, about, value.media_type)
+    return _PatientResponse(value, _pieces(value, found, first), found.status, about)
 
 
-async def _pieces(value: Value, found: Answer, first: BytesLike) -> AsyncIterator[bytes]:
-    yield bytes(first)
+async def _pieces(value: Value, found: Answer, first: bytes) -> AsyncIterator[bytes]:
+    yield first
     for start in range(found.start + len(first), found.stop, _PIECE):
-        yield bytes(await in_thread(value.read, start, min(_PIECE, found.stop - start)))
+        yield await _piece(value, start, found.stop)
+
+
+async def _piece(value: Value, start: int, stop: int) -> bytes:
+    run = in_large_thread if value.is_large else in_thread
+    return await run(lambda: bytes(value.read(start, min(_PIECE, stop - start))))
 
 
 class _PatientResponse(StreamingResponse):
     """Pieces one after the other; a client that reads none for a minute is let go."""
 
+    def __init__(self, value: Value, pieces: AsyncIterator[bytes], status: int, headers: dict[str, str]) -> None:
+        super().__init__(pieces, status, headers, value.media_type)
+        self._value = value
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def patient(message: object) -> None:
             await asyncio.wait_for(send(message), _PATIENCE)  # type: ignore[arg-type]
 
-        await super().__call__(scope, receive, patient)
+        try:
+            await super().__call__(scope, receive, patient)
+        finally:
+            self._value.close()
 
 
 def _look(served: Served, key: str) -> Value | None:
@@ -106,20 +185,25 @@ def _look(served: Served, key: str) -> Value | None:
         return None
     media_type = "application/json" if "." in key.rpartition("/")[2][:1] or key.endswith(".json") else _BYTES
     if reading.version is not None:
-        return Value(served, key, reading.version, reading.size, entity_tag(reading.version), media_type)
+        return StoredValue(served, key, reading.version, reading.size, entity_tag(reading.version), media_type)
     if reading.size > _MOST_HASHED:
-        return Value(served, key, None, reading.size, None, media_type)
-    whole: Reading | None = store.read(name)
-    return None if whole is None else held_value(served, key, whole.parts[0], media_type)
+        return StoredValue(served, key, None, reading.size, None, media_type)
+
+    def whole() -> bytes:
+        found = store.read(name)
+        if found is None:
+            raise ValueChangedError(f"{key!r} was erased while it was being sent")
+        return bytes(found.parts[0])
+
+    return MadeValue(whole, media_type)
 
 
-_BYTES = "application/octet-stream"
-
-
-def held_value(served: Served, key: str, value: BytesLike, media_type: str = _BYTES) -> Value:
-    """Return a value that is in memory; its entity tag is made of its bytes."""
-    etag = f'"{hashlib.sha256(value).hexdigest()[:32]}"'
-    return Value(served, key, None, len(value), etag, media_type, value)
+async def unknown(served: Served, key: str, text: str) -> Response:
+    """Answer that there is no such key: only of documents, and of chunks of an array that is stored, "not found"."""
+    if not await in_thread(served.is_misnamed, key):
+        return not_found(text)
+    reason = "no array is stored here, and names have '?', '#', '%' and line breaks percent-encoded"
+    return Response(f"{text}: {reason}\n", 400, media_type="text/plain")
 
 
 def not_found(text: str) -> Response:

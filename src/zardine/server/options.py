@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from zardine.server.entrance import Entrance
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -17,6 +19,8 @@ class Options:
     """Whether clients may list what is stored; then they may look at it, too."""
     gzip: bool = False
     """Whether the chunks of the plain form are compressed."""
+    entrance: Entrance | None = None
+    """What lets in the browser that :func:`zardine.view` starts."""
     page: bool = False
     """Whether there is the page that shows what is stored, also where keys may not be listed."""
 

@@ -8,8 +8,10 @@ integers below a byte int8 or uint8, dates and durations int64 with the attribut
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, Final
 
@@ -19,21 +21,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import zardine
-from zardine.errors import ArrayChangedError, UnsupportedError, ZardineError
+from zardine.errors import ArrayChangedError, InvalidKeyError, StoreError, UnsupportedError, ZardineError
 from zardine.hierarchy.find import child_names
 from zardine.json_document import JSON
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.server.axis_names import XARRAY, dimension_names
-from zardine.server.data import held_value, not_found, send_value
+from zardine.server.data import MadeValue, not_found, send_value, unknown
 from zardine.server.served import Served
-from zardine.server.threads import in_thread
+from zardine.server.threads import in_large_thread, in_thread
 from zardine.storage import MemoryStore
 from zardine.stores.base import is_key
 
 _MOST_OF_A_CHUNK: Final = 2**26
 """Bytes of a decoded chunk that is given as it is; larger ones are given in parts."""
+
+_LARGE: Final = 2**22
+"""Bytes of a chunk of which few are made at the same time."""
 
 _MOST_BELOW: Final = 1000
 """Nodes below a group whose documents are put into its own."""
@@ -54,13 +59,23 @@ class PlainArray:
     twin: Array
     document: bytes
 
-    def chunk(self, place: tuple[int, ...]) -> bytes | None:
-        """Return the encoded chunk at ``place``; ``None`` outside of the grid."""
+    def has(self, place: tuple[int, ...]) -> bool:
+        """Return whether ``place`` is one of the grid of chunks."""
+        return all(i * n < length for i, n, length in zip(place, self.twin.chunks, self.twin.shape, strict=True))
+
+    @property
+    def chunk_nbytes(self) -> int:
+        """The bytes of a decoded chunk."""
+        return prod(self.twin.chunks) * self.twin.dtype.itemsize
+
+    def chunk(self, place: tuple[int, ...]) -> bytes:
+        """Return the encoded chunk at ``place``."""
         shape = self.twin.chunks
-        if any(i < 0 or i * n >= length for i, n, length in zip(place, shape, self.twin.shape, strict=True)):
-            return None
         starts = [i * n for i, n in zip(place, shape, strict=True)]
-        found = self.source[tuple(slice(start, start + n) for start, n in zip(starts, shape, strict=True))]
+        try:
+            found = self.source[tuple(slice(start, start + n) for start, n in zip(starts, shape, strict=True))]
+        except InvalidKeyError as error:  # such as a link that leads out: "not found" would be taken for fill values
+            raise StoreError(str(error)) from error
         values = _plain_values(np.asarray(found), self.twin.dtype)
         if values.shape != shape:
             padded = np.full(shape, self.twin.metadata.fill, self.twin.dtype)
@@ -118,29 +133,38 @@ async def plain_v3(request: Request, served: Served, key: str, gzip: bool = Fals
     """Answer a request for a document or a chunk of the plain form, with ``gzip`` if chunks are to be compressed."""
     if not is_key(key):
         return not_found("no array or group is called so here")
+    media_type = "application/json" if key.endswith("zarr.json") else "application/octet-stream"
+    value: MadeValue | None = None
     for last in (False, True):
         try:
-            found = await in_thread(_value, served, key, gzip)
+            found = await in_thread(_maker, served, key, gzip)
+            if found is not None:
+                make, nbytes = found
+                value = await (in_large_thread if nbytes > _LARGE else in_thread)(MadeValue, make, media_type)
         except ArrayChangedError:
             if last:
                 raise
             served.forget_all()
         else:
             break
-    if found is None:
-        return not_found("no array, group or chunk is called so here")
-    media_type = "application/json" if key.endswith("zarr.json") else "application/octet-stream"
-    return await send_value(request, held_value(served, key, found, media_type))
+    if value is None:
+        return await unknown(served, key, "no array, group or chunk is called so here")
+    return await send_value(request, value)
 
 
-def _value(served: Served, key: str, gzip: bool) -> bytes | None:
+def _maker(served: Served, key: str, gzip: bool) -> tuple[Callable[[], bytes], int] | None:
+    """Return what makes the value of ``key``, and about how many bytes it has; ``None`` if there is no such value."""
     parts = key.split("/")
     if parts[-1] == "zarr.json":
         path = "/".join(parts[:-1])
         node = served.node(path)
         if isinstance(node, Array):
-            return _known(served, path, node, gzip).document
-        return None if node is None else _group_document(served, path, node, gzip)
+            document = _known(served, path, node, gzip).document
+        elif node is not None:
+            document = _group_document(served, path, node, gzip)
+        else:
+            return None
+        return (lambda: document), len(document)
     for place in range(len(parts) - 1, -1, -1):
         numbers = parts[place + 1 :]
         if parts[place] != "c" or not all(each.isascii() and each.isdigit() and len(each) < 19 for each in numbers):
@@ -149,7 +173,10 @@ def _value(served: Served, key: str, gzip: bool) -> bytes | None:
         node = served.node(path)
         if isinstance(node, Array) and node.ndim == len(numbers):
             chunk = tuple(map(int, numbers))
-            return _known(served, path, node, gzip).chunk(chunk) if [str(i) for i in chunk] == numbers else None
+            known = _known(served, path, node, gzip)
+            if [str(i) for i in chunk] != numbers or not known.has(chunk):
+                return None
+            return partial(known.chunk, chunk), known.chunk_nbytes
     return None
 
 

@@ -17,7 +17,7 @@ from zardine.buffers import BytesLike
 from zardine.cache import Cache
 from zardine.errors import CorruptionError, DataError, UnsupportedError
 from zardine.metadata.documents import GroupMetadata
-from zardine.server.data import held_value, not_found, send_value
+from zardine.server.data import MadeValue, ValueChangedError, not_found, send_value
 from zardine.server.served import Served
 from zardine.server.threads import in_thread
 from zardine.server.viewer.geometry import is_vectors
@@ -45,17 +45,24 @@ class Precomputed:
 
     async def answer(self, request: Request, served: Served, key: str) -> Response:
         """Answer a request for ``key``, relative to the node that is served."""
+
+        def make() -> bytes:
+            found = self._value(served, key)
+            if found is None:
+                raise ValueChangedError("no document or value of neuroglancer is called so here")
+            return bytes(found)
+
+        media_type = "application/json" if key.rpartition("/")[2] == "info" else "application/octet-stream"
         try:
-            found = await in_thread(self._value, served, key)
+            value = await in_thread(MadeValue, make, media_type)
         except CorruptionError:
             raise
+        except ValueChangedError as error:
+            return not_found(str(error))
         except DataError as error:  # the store is as it should be, and neuroglancer has no form for it
             text = f"{key} has no form for neuroglancer: {error}\n"
             return Response(text, _UNPROCESSABLE, media_type="text/plain")
-        if found is None:
-            return not_found("no document or value of neuroglancer is called so here")
-        media_type = "application/json" if key.rpartition("/")[2] == "info" else "application/octet-stream"
-        return await send_value(request, held_value(served, key, found, media_type))
+        return await send_value(request, value)
 
     def _value(self, served: Served, key: str) -> BytesLike | None:
         parts = key.split("/")

@@ -82,10 +82,15 @@ class Server(Running):
         asyncio.run(self._server._serve([self._socket]))  # without handlers of signals: it is not the main thread
 
     @property
+    def address(self) -> str:
+        """The scheme, host and port of all addresses, without a token."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{_shown(host)}:{self.port}"
+
+    @property
     def url(self) -> str:
         """The address of the server's page, with its token: who has it can read."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{_shown(host)}:{self.port}/" + (f"{self.token}/" if self.token else "")
+        return f"{self.address}/" + (f"{self.token}/" if self.token else "")
 
     @property
     def urls(self) -> dict[str, str]:

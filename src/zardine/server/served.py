@@ -96,6 +96,17 @@ class Served:
         array, rest = found
         return array._handle.layout.keys.decode(rest, array.ndim) is not None
 
+    def is_misnamed(self, key: str) -> bool:
+        """Return whether ``key`` is neither the name of a document nor below an array that is stored.
+
+        Programs ask for such keys that do not encode names with ``?``, ``#``, ``%`` or line breaks, and would take "not
+        found" for a chunk of fill values.
+        """
+        parts = key.split("/")
+        if not is_key(key) or parts[-1] in ALL_NAMES or any(part.startswith("__zardine") for part in parts):
+            return False
+        return self.array_above(parts) is None
+
     def key(self, key: str) -> str:
         """Return the key in the store for one relative to the node."""
         return join_path(self.path, key)

@@ -15,13 +15,22 @@ T = TypeVar("T")
 _MOST: Final = 16
 """Requests that read at the same time; others wait in turn, and are forgotten when their client goes."""
 
-_limiters: WeakKeyDictionary[Any, CapacityLimiter] = WeakKeyDictionary()
+_MOST_LARGE: Final = 2
+"""Answers of many megabytes that are made at the same time; each takes a few times its size while it is made."""
+
+_limiters: WeakKeyDictionary[Any, dict[int, CapacityLimiter]] = WeakKeyDictionary()
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function that waits for a store, or computes, without holding up others."""
-    token = anyio.lowlevel.current_token()
-    limiter = _limiters.get(token)
-    if limiter is None:
-        limiter = _limiters[token] = CapacityLimiter(_MOST)
-    return await to_thread.run_sync(lambda: function(*args, **kwargs), limiter=limiter)
+    return await to_thread.run_sync(lambda: function(*args, **kwargs), limiter=_limiter(_MOST))
+
+
+async def in_large_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function that takes much memory, without holding up the other requests."""
+    return await to_thread.run_sync(lambda: function(*args, **kwargs), limiter=_limiter(_MOST_LARGE))
+
+
+def _limiter(most: int) -> CapacityLimiter:
+    limiters = _limiters.setdefault(anyio.lowlevel.current_token(), {})
+    return limiters.get(most) or limiters.setdefault(most, CapacityLimiter(most))

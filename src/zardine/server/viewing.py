@@ -9,6 +9,7 @@ from html import escape
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
+from zardine.server.entrance import Entrance
 from zardine.server.options import Options, origins
 from zardine.server.running import Running, Server, start
 
@@ -75,11 +76,13 @@ def view(
 
     Raises as :func:`zardine.serve`.
     """
-    options = Options(cors=origins(cors), page=True)
+    entrance = Entrance()
+    options = Options(cors=origins(cors), page=True, entrance=entrance)
     server = start(nodes, options, port=port, host=host, token=token, storage_options=storage_options)
     shown = View(server, height)
     if browser:
-        shown.no_browser = _open_browser(shown.url)
+        # other users of the machine can read the command line of the browser
+        shown.no_browser = _open_browser(shown.url if server.token is None else server.address + entrance.new_path())
     return shown
 
 

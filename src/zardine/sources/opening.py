@@ -11,6 +11,7 @@ from zardine.hierarchy.find import load_node
 from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
+from zardine.shown_text import shown as shown_text
 from zardine.sources.foreign_store import ForeignFile, ForeignStore
 from zardine.sources.netcdf3.header import SIGNATURES
 from zardine.sources.netcdf3.nodes import read_netcdf3
@@ -18,7 +19,7 @@ from zardine.sources.stored_file import StoredFile
 from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import scheme_of, store_of_url
-from zardine.stores.url_text import is_file_uri, path_of_uri, without_password
+from zardine.stores.url_text import is_file_uri, path_of_uri
 
 ENDINGS = (".nc", ".nc3", ".nc4", ".cdf", ".netcdf", ".h5", ".hdf5", ".hdf", ".he5", ".h5ad", ".mat", ".nxs", ".cxi")
 """How names of files end that are taken for one of these formats where nobody has looked inside."""
@@ -104,7 +105,7 @@ def _place(path: str, storage_options: Mapping[str, Any] | None) -> tuple[Store,
     if scheme_of(path) not in (None, "file") and not is_file_uri(path):
         folder, _, name = path.rstrip("/").rpartition("/")
         if folder.endswith(":/") or not name:
-            raise StoreError(f"{without_password(path)!r} names no file")
+            raise StoreError(f"{path!r} names no file")
         return store_of_url(folder, storage_options).with_read_only(True), name
     if storage_options:
         raise TypeError("storage_options have no meaning for local files: they are for stores behind other URLs")
@@ -112,7 +113,7 @@ def _place(path: str, storage_options: Mapping[str, Any] | None) -> tuple[Store,
     if os.path.isdir(local):
         raise StoreError(f"{path!r} is a directory, not a file: a store of Zarr is opened with zardine.open")
     if not os.path.exists(local):
-        raise FileNotFoundError(f"{path!r} does not exist")
+        raise FileNotFoundError(shown_text(f"{path!r} does not exist"))
     folder, name = os.path.split(local)
     return LocalStore(folder, read_only=True), name
 

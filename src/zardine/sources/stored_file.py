@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zardine.buffers import BytesLike
 from zardine.cache import Cache
 from zardine.errors import CorruptionError, StoreError
+from zardine.shown_text import shown
 from zardine.stores.base import Reading, Store
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class StoredFile:
         self._blocks.put(0, first.parts[0], len(first.parts[0]))
 
     def __str__(self) -> str:
-        return f"{str(self.store).rstrip('/')}/{self.key}"
+        return shown(f"{str(self.store).rstrip('/')}/{self.key}")
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[BytesLike]:
         """Return the bytes of ranges ``(offset, length)``, read at once.

@@ -11,11 +11,12 @@ from inspect import iscoroutinefunction
 from typing import Any, Final, Literal, TypeAlias
 
 from zardine.errors import StoreError, UnsupportedError
+from zardine.shown_text import without_secrets
 from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore, check_path
 from zardine.stores.memory import ManagedMemoryStore, MemoryStore
 from zardine.stores.path import StorePath, normalize_path
-from zardine.stores.url_text import is_file_uri, path_of_uri, without_password
+from zardine.stores.url_text import is_file_uri, path_of_uri
 
 StoreLike: TypeAlias = Store | StorePath | str | os.PathLike[str] | MutableMapping[str, Any] | None
 """What may stand for a store; see :func:`resolve_store`. So may obstore's stores, fsspec's mappers and filesystems."""
@@ -262,7 +263,7 @@ def chain_store(text: str, storage_options: Mapping[str, Any] | None) -> Store:
 
     if "::" not in text and not known_scheme(scheme_of(text) or ""):
         raise UnsupportedError(
-            f"{without_password(text)!r}: there is no store for the URL scheme {scheme_of(text)!r}; known are file, "
+            f"{without_secrets(text)!r}: there is no store for the URL scheme {scheme_of(text)!r}; known are file, "
             "memory, zip, http, https, s3, gs, az, abfs, and those of the package fsspec"
         )
     return FsspecStore.from_url(text, storage_options=storage_options)

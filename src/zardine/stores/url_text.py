@@ -1,4 +1,4 @@
-"""URLs as text: as they may be printed; and ``file:`` URIs (RFC 8089; "File system store", Canonical URI)."""
+"""``file:`` URIs as text (RFC 8089; "File system store", Canonical URI)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,6 @@ import re
 from typing import Final
 
 from zardine.errors import StoreError, UnsupportedError
-
-_USER: Final = re.compile(r"(?<=://)[^/?#\s'\"]*@")
-
-
-def without_password(text: str) -> str:
-    """A URL, or a text with URLs in it, with ``***`` for what stands between a user's name and the ``@``.
-
-    ``abfs://container@account...`` has no password, nor has ``user@host``: they stay.
-    """
-    return _USER.sub(_hidden, text)
-
-
-def _hidden(found: re.Match[str]) -> str:
-    user, colon, _ = found[0].partition(":")
-    return f"{user}:***@" if colon else found[0]
-
 
 _DRIVE: Final = re.compile(r"/?([A-Za-z]):(?=[/\\]|$)|/?([A-Za-z])\|(?=[/\\]|$)")
 
@@ -51,7 +35,7 @@ def path_of_uri(uri: str, *, windows: bool = os.name == "nt") -> str:
         host, slash, path = rest[2:].partition("/")
         if host.lower() not in ("", "localhost"):
             raise UnsupportedError(
-                f"{uri!r} names the host {host!r}: only files of this machine can be opened (file:///absolute/path)"
+                f"{uri!r} names the host {host.rpartition('@')[2]!r}: only files of this machine can be opened (file:///absolute/path)"
             )
         rest = slash + path
     if re.search(r"%(?![0-9A-Fa-f]{2})", rest):
@@ -76,4 +60,4 @@ def uri_of_path(path: str) -> str:
     return "file://" + start + quote_from_bytes(path.encode("utf-8", "surrogateescape"), safe="/:@!$&'()*+,;=~")
 
 
-__all__ = ["is_file_uri", "path_of_uri", "uri_of_path", "without_password"]
+__all__ = ["is_file_uri", "path_of_uri", "uri_of_path"]

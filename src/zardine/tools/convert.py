@@ -27,6 +27,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import can_be_named, explain_bad_name, join_path
 from zardine.nodes.array import Array
+from zardine.shown_text import shown
 from zardine.sources.opening import foreign_store, is_foreign_file
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
@@ -327,7 +328,7 @@ def warn_of_remarks(plans: Sequence[NodePlan]) -> None:
         for remark in plan.remarks:
             found.setdefault(remark, []).append(f"/{plan.path}")
     if found:
-        text = "".join(f"\n  - {_names(paths)}: {remark}" for remark, paths in found.items())
+        text = shown("".join(f"\n  - {_names(paths)}: {remark}" for remark, paths in found.items()))
         warnings.warn(f"not all of the documents could be taken over as it is{text}", ZarrUserWarning, stacklevel=3)
 
 

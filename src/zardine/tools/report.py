@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
+from zardine.shown_text import printable
+
 Severity: TypeAlias = Literal["error", "warning", "action"]
 """``error``: a fault; ``warning``: what is allowed, and perhaps not wanted; ``action``: what a repair did."""
 
@@ -38,7 +40,7 @@ class Fault:
             words.append(f"chunk {self.chunk}")
         if self.byte_range is not None:
             words.append(f"bytes {self.byte_range[0]} to {self.byte_range[0] + self.byte_range[1]}")
-        return f"{', '.join(words)}: {self.kind}: {one_line(self.message)}"
+        return printable(f"{', '.join(words)}: {self.kind}: {one_line(self.message)}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it in the lists of a report, which say how severe it is."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from zardine.errors import ZarrUserWarning
+from zardine.shown_text import shown
 
 STEPS: Final = "las"
 """The table in ``crs`` that says in which steps a LAS file had its coordinates: no other format loses by it."""
@@ -28,7 +29,7 @@ def repeat(text: str) -> None:
     """Give a warning that :func:`keeping` has kept, or keep it again."""
     kept = _kept.get()
     if kept is None:
-        warnings.warn(text, ZarrUserWarning, stacklevel=3)
+        warnings.warn(shown(text), ZarrUserWarning, stacklevel=3)
     else:
         kept.append(text)
 

@@ -6,6 +6,7 @@ import warnings
 from typing import Any, Final
 
 from zardine.errors import UnsupportedError, ZarrUserWarning
+from zardine.shown_text import shown
 from zardine.stores.extras import need
 
 _EVOLVES: Final = "evolve_from_array_spec"
@@ -61,7 +62,7 @@ def report_fallback(pipeline: Any, reason: str) -> None:
     told: set[str] = vars(pipeline).setdefault("_told", set())
     if reason not in told:
         told.add(reason)
-        warnings.warn(text, ZardineFallbackWarning, stacklevel=3)
+        warnings.warn(shown(text), ZardineFallbackWarning, stacklevel=3)
 
 
 __all__ = ["UnknownToZardineError", "ZardineFallbackWarning", "own_pipeline", "report_fallback"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from importlib.resources import files
 from pathlib import PurePosixPath
@@ -433,7 +434,7 @@ def _npy(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> 
         values = values.T
     body = io.BytesIO()
     np.save(body, values, allow_pickle=False)
-    name = (path.rpartition("/")[2] or "array").encode("ascii", "replace").decode().replace('"', "")
+    name = re.sub(r"[^\w .+@-]", "_", path.rpartition("/")[2] or "array", flags=re.ASCII)
     return Response(
         body.getvalue(),
         media_type="application/octet-stream",

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
 from zardine.public_names import public
+from zardine.shown_text import mask_error, without_secrets
 from zardine.stores.attempts import LOOKS
 from zardine.stores.base import (
     WHOLE,
@@ -51,7 +52,6 @@ from zardine.stores.locks import KeyedLock
 from zardine.stores.object.client import concurrently
 from zardine.stores.pace import Turns, turns_of
 from zardine.stores.this_process import Ticket, check_own, process_name
-from zardine.stores.url_text import without_password
 
 _REMOTE: Final = ReadCost(latency=0.05, bandwidth=5e7)
 _NEAR: Final = ReadCost(latency=1e-4, bandwidth=1e9, requests=2)
@@ -121,17 +121,18 @@ class FsspecStore(Store):
         cls, url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False
     ) -> FsspecStore:
         """The store of a URL, or of a chain of them; ``storage_options`` go to fsspec as they are."""
-        printed = without_password(url)
+        printed = without_secrets(url)
         core = need("fsspec.core", f"{printed!r}")
         try:
             fs, path = core.url_to_fs(url, **(storage_options or {}))
-        except ImportError as error:
-            raise UnsupportedError(missing_package(printed, error)) from None
-        except TypeError as error:
-            raise TypeError(f"{printed!r} cannot be opened with these storage_options: {error}") from None
         except Exception as error:
+            mask_error(error)
+            if isinstance(error, ImportError):
+                raise UnsupportedError(missing_package(printed, error)) from None
+            if isinstance(error, TypeError):
+                raise TypeError(f"{printed!r} cannot be opened with these storage_options: {error}") from None
             kind = "" if isinstance(error, (OSError, ValueError)) and str(error) else f"{type(error).__name__}: "
-            raise StoreError(f"{printed!r} cannot be opened: {kind}{without_password(str(error))}") from None
+            raise StoreError(f"{printed!r} cannot be opened: {kind}{error}") from None
         return cls(fs, path, read_only=read_only or not path)
 
     @classmethod
@@ -227,6 +228,7 @@ class FsspecStore(Store):
         except _MISSING as error:
             if is_without_bucket(error):
                 raise
+            mask_error(error)
             if is_reference(self._fs, name):
                 raise StoreError(f"{name!r} of {self} refers to a file that is missing: {error}") from error
             return None
@@ -388,12 +390,14 @@ class FsspecStore(Store):
     def _fail_without_bucket(self, what: str, key: str, error: Exception) -> None:
         nowhere = what == "write" and isinstance(error, FileNotFoundError) and has_buckets(self._fs)
         if nowhere or is_without_bucket(error):
+            mask_error(error)
             raise StoreError(
                 f"cannot {what} key {key!r} of {self}: there is no such bucket or container; create it first, or "
                 "correct its name"
             ) from error
 
     def _fail(self, what: str, key: str, error: Exception) -> NoReturn:
+        mask_error(error)
         if isinstance(error, StoreError):
             raise error
         self._fail_without_bucket(what, key, error)
@@ -409,7 +413,7 @@ class FsspecStore(Store):
         return f"{number_of(self._fs)} {shown(self._fs, self._path)}"  # what service it is may not be told by its text
 
     def __str__(self) -> str:
-        return without_password(shown(self._fs, self._path))
+        return without_secrets(shown(self._fs, self._path))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"

@@ -14,9 +14,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+from zardine.shown_text import without_secrets
 from zardine.stores.http.encodings import check_encoding
 from zardine.stores.object.options import seconds_of
-from zardine.stores.url_text import without_password
 
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PATIENCE: Final = 60.0
@@ -72,7 +72,7 @@ class PlainHTTP:
     def _ask(self, method: str, key: str, most: int | None = None) -> tuple[dict[str, Any], bytes]:
         url = f"{self._url}/{quote(key, safe='/~')}"
         request = urllib.request.Request(url, headers=self._headers, method=method)
-        shown = f"{method} {without_password(url)}"
+        shown = f"{method} {without_secrets(url)}"
         end = None if self._longest is None else time.monotonic() + self._longest
         try:
             with self._open().open(request, timeout=self._silence) as answer:

@@ -9,13 +9,14 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NoReturn
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from zardine.buffers import BytesLike
 from zardine.cache import Cache
 from zardine.errors import StoreError, UnsupportedError
 from zardine.limits import CHUNK, limit_of, too_large
 from zardine.public_names import public
+from zardine.shown_text import mask_error, without_secrets
 from zardine.stores.base import WHOLE, ByteRange, Reading, Store, Version, check_prefix
 from zardine.stores.extras import need
 from zardine.stores.http.client import HTTPClient
@@ -26,7 +27,6 @@ from zardine.stores.object.kinds import kind_of
 from zardine.stores.object.options import object_options
 from zardine.stores.object.runtime import RUNTIME
 from zardine.stores.object.store import ObjectStore, cut
-from zardine.stores.url_text import without_password
 
 _KEPT: Final = 256 * 2**20
 """Bytes of whole values that are kept."""
@@ -65,10 +65,12 @@ class HTTPStore(ObjectStore):
     _kinds: ClassVar[tuple[str, ...]] = ("HTTPStore",)
 
     def __init__(self, url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = True) -> None:
-        shown = without_password(url).partition("?")[0].partition("#")[0]
+        shown = without_secrets(url).partition("?")[0].partition("#")[0]
         need("obstore.store", f"{shown!r}")
+        parts = _parts_of(url)
+        if parts is None:
+            raise StoreError(f"{shown!r} is not a URL; write special characters of a user's name and password as %XX")
         try:
-            parts = urlsplit(url)
             user, password = unquote(parts.username or ""), unquote(parts.password or "")
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise StoreError(f"{shown!r} is not an http:// or https:// URL of a server")
@@ -90,6 +92,7 @@ class HTTPStore(ObjectStore):
             with RUNTIME:
                 self._open(HTTPClient.sharing(shared, "" if above else path))
         except ValueError as error:
+            mask_error(error)
             raise StoreError(f"{shown!r} cannot be opened: {error}") from None
 
     @classmethod
@@ -184,7 +187,7 @@ class HTTPStore(ObjectStore):
         )
 
     def __str__(self) -> str:
-        return without_password(self._http.url)
+        return without_secrets(self._http.url)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, HTTPStore) or self._http.url != other._http.url:
@@ -199,6 +202,15 @@ class HTTPStore(ObjectStore):
 
 _is_key: Final = re.compile(r"(?:(?!\.\.?(?:/|$))[A-Za-z0-9._~=+@-]+(?:/(?!$)|$))*").fullmatch
 """Whether a path of a URL is also the key of obstore's that leads there."""
+
+
+def _parts_of(url: str) -> SplitResult | None:
+    """The parts of a URL; ``None`` of what is none. Errors of the standard library quote parts of passwords."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.port is None or parts.port > 0 else None
+    except ValueError:
+        return None
 
 
 def _basic(user: str, password: str) -> str:

@@ -60,7 +60,7 @@ _WHERE: Final = {
     "anon=True in storage_options reads public data",
     "AzureStore": "account_name and account_key (or sas_token, or connection_string) in storage_options or "
     "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY; anon=True in storage_options reads public data",
-    "HTTPStore": "http://user:password@host/..., or storage_options={'headers': {'Authorization': ...}}",
+    "HTTPStore": "user:password@host in the URL, or storage_options={'headers': {'Authorization': ...}}",
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from zardine.errors import StoreError
-from zardine.stores.url_text import without_password
+from zardine.shown_text import without_secrets
 
 
 def _names(text: str) -> frozenset[str]:
@@ -159,7 +159,7 @@ def _flat(service: str, options: dict[str, Any]) -> dict[str, Any]:
         if inner is None:
             continue
         if not isinstance(inner, Mapping):
-            raise TypeError(f"storage_options: {group} is a mapping, not {inner!r}")
+            raise TypeError(f"storage_options: {group} is a mapping, not {type(inner).__name__}")
         for name in inner:
             if members is not None and name not in members:
                 raise TypeError(_unknown(service, f"{group}.{name}", members))
@@ -221,7 +221,8 @@ def _fill_in_token(token: str, named: dict[str, Any]) -> None:
     elif os.path.exists(token):
         named["service_account"] = token
     elif "/" in token or token.endswith(".json"):
-        raise StoreError(f"storage_options: token: there is no service account file {token!r}")
+        shown = repr(token) if token.endswith(".json") else "of the name that is given, which looks like a path"
+        raise StoreError(f"storage_options: token: there is no service account file {shown}")
     else:
         named["bearer_token"] = token
 
@@ -252,7 +253,7 @@ def check_endpoint(url: str, what: str) -> str:
     if not fine or re.search(r"[\s?#\\<>\"{}|^`]", url):
         raise StoreError(
             f"{what} is the URL of a service, such as 'http://localhost:9000' or 'https://host', not "
-            f"{without_password(url)!r}"
+            f"{without_secrets(url)!r}"
         )
     return url.rstrip("/")
 

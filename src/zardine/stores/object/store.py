@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
 from zardine.public_names import public
+from zardine.shown_text import mask_error
 from zardine.stores.attempts import LOOKS
 from zardine.stores.base import (
     FAR,
@@ -382,6 +383,7 @@ class ObjectStore(Store):
             self._fail(error, what)
 
     def _fail(self, error: Exception, what: str, *, changes: bool = False, conditional: bool = False) -> NoReturn:
+        mask_error(error)
         if isinstance(error, StoreError):
             raise error
         cause = error.__cause__ if isinstance(error, GivenUp) else error

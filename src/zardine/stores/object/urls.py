@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from zardine.errors import StoreError
+from zardine.shown_text import mask_error, without_secrets
 from zardine.stores.extras import need
 from zardine.stores.object.buckets import BucketOptions
 from zardine.stores.object.kinds import BUCKETS
@@ -16,7 +17,6 @@ from zardine.stores.object.options import check_endpoint, connection_options, ob
 from zardine.stores.object.runtime import RUNTIME
 from zardine.stores.object.store import ObjectStore, store_in_bucket
 from zardine.stores.path import normalize_path
-from zardine.stores.url_text import without_password
 
 _OPTIONS: Final[Mapping[str, str]] = {
     "aws_access_key_id": "access_key_id",
@@ -72,6 +72,9 @@ _SERVICES: Final[Mapping[str, str]] = {
 }
 
 
+_SIGNED: Final = re.compile(r"[?&](sig|signature|x-amz-signature|x-goog-signature)=", re.IGNORECASE)
+
+
 def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
     """The store whose root is ``{scheme}://{rest}``, a bucket or container and a path in it.
 
@@ -82,7 +85,7 @@ def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, An
     ``storage_options``, or else each cloud's environment variables, files and instance roles.
     """
     service = _SERVICES[scheme]
-    url = without_password(f"{scheme}://{rest}")
+    url = without_secrets(f"{scheme}://{rest}")
     need("obstore.store", f"{url!r}")
     bucket, _, path = rest.partition("/")
     options = object_options(service, storage_options)
@@ -92,6 +95,11 @@ def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, An
         config.setdefault("account_name", host.partition(".")[0])
     if "@" in bucket:
         raise StoreError(f"{url!r}: no bucket has an '@' in its name; credentials are given in storage_options")
+    if _SIGNED.search(path):
+        raise StoreError(
+            f"{url!r}: the keys of a bucket have no signature in their names; give it in storage_options (sas_token of "
+            "az://), or open an https:// URL that is signed as a file"
+        )
     if not bucket or bucket in (".", "..") or re.search(r"[\s\x00-\x1f\x7f]", bucket):
         raise StoreError(f"{url!r} names no bucket: {scheme}://bucket/path is meant")
     if service == "s3":
@@ -113,6 +121,7 @@ def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, An
         with RUNTIME:
             return store_in_bucket(shared, normalize_path(path))
     except Exception as error:
+        mask_error(error)
         text = str(error).partition("\n")[0]
         if "ccount" in text and service == "az":
             text = "no storage account is named: give account_name in storage_options or AZURE_STORAGE_ACCOUNT_NAME"

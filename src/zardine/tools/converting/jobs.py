@@ -17,7 +17,7 @@ from zardine.engine.layout import prepare_layout
 from zardine.errors import ConversionError, MetadataError, NodeExistsError, PlanError, Problem
 from zardine.hierarchy.find import describe, find_node
 from zardine.jobs.job import Job, JobDone
-from zardine.jobs.places import Place, Places
+from zardine.jobs.places import Place, Places, whole_url
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done, Records
 from zardine.jobs.stages import BlockGrid, Stage
@@ -465,7 +465,7 @@ class ConvertWork(Work):
     def from_json(cls, document: Mapping[str, Any], places: Places) -> ConvertWork:
         if document["foreign"]:
             named = places.named["source"]
-            url = str(named["store"])
+            url = whole_url(named, places.urls)
             source = Place(foreign_store(url, storage_options=places.storage_options), named["path"], url)
         else:
             source = places.source()

@@ -22,6 +22,7 @@ from zardine.errors import (
 )
 from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place
+from zardine.shown_text import shown
 from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.base import is_soon_unlocked
 from zardine.stores.path import StorePath
@@ -58,7 +59,7 @@ def open_level(path: StoreLike, number: int, expected: Expected = NOTHING) -> Le
         reason = f"level {number} of {owner.name} is being made or removed, or a writer was killed over that"
         raise SelectionError(f"{reason}: build_pyramid or repair removes it; there are {owner.finished_levels()}")
     if owner.is_older(int(number)):
-        told = f"level {number} of {owner.name} is older than level 0, which was changed since"
+        told = f"level {number} of {shown(owner.name)} is older than level 0, which was changed since"
         warnings.warn(f"{told}: build_pyramid makes it anew", ZarrUserWarning, stacklevel=2)
     return KeptLevel.of(level) if isinstance(store, AheadStore) else level  # what was asked for ahead is given once
 
