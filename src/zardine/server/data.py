@@ -35,7 +35,7 @@ class ValueChangedError(DataError):
 async def data(request: Request, served: Served, key: str) -> Response:
     """Answer a request for ``key``, relative to the node that is served."""
     if not await in_thread(served.is_ours, key):
-        return await unknown(served, key, "no Zarr document or chunk is called so here")
+        return await unknown(request, served, key, "no Zarr document or chunk is called so here")
     try:
         found = await in_thread(_look, served, key)
     except ValueChangedError:
@@ -198,9 +198,9 @@ def _look(served: Served, key: str) -> Value | None:
     return MadeValue(whole, media_type)
 
 
-async def unknown(served: Served, key: str, text: str) -> Response:
-    """Answer that there is no such key: only of documents, and of chunks of an array that is stored, "not found"."""
-    if not await in_thread(served.is_misnamed, key):
+async def unknown(request: Request, served: Served, key: str, text: str) -> Response:
+    """Answer that there is no such key; an error where "not found" would be taken for a chunk of fill values."""
+    if not request.url.query and not await in_thread(served.is_misnamed, key):
         return not_found(text)
     reason = "no array is stored here, and names have '?', '#', '%' and line breaks percent-encoded"
     return Response(f"{text}: {reason}\n", 400, media_type="text/plain")

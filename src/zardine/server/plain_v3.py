@@ -148,7 +148,7 @@ async def plain_v3(request: Request, served: Served, key: str, gzip: bool = Fals
         else:
             break
     if value is None:
-        return await unknown(served, key, "no array, group or chunk is called so here")
+        return await unknown(request, served, key, "no array, group or chunk is called so here")
     return await send_value(request, value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ from zardine.stores.resolve import StoreLike
 
 NodeLike: TypeAlias = Array | Group | StoreLike
 """An opened array or group, or what :func:`zardine.open` takes."""
+
+_CHUNK = re.compile(r"c|(c\.)?[0-9]+([.][0-9]+)*")
+"""The last part of the key of a chunk."""
 
 _MOST_NODES = 2**24
 """Bytes of nodes that are remembered, about."""
@@ -97,13 +101,13 @@ class Served:
         return array._handle.layout.keys.decode(rest, array.ndim) is not None
 
     def is_misnamed(self, key: str) -> bool:
-        """Return whether ``key`` is neither the name of a document nor below an array that is stored.
+        """Return whether ``key`` looks like the key of a chunk, and is not below an array that is stored.
 
-        Programs ask for such keys that do not encode names with ``?``, ``#``, ``%`` or line breaks, and would take "not
+        Programs that do not encode names with ``?``, ``#``, ``%`` or line breaks ask for such keys, and would take "not
         found" for a chunk of fill values.
         """
         parts = key.split("/")
-        if not is_key(key) or parts[-1] in ALL_NAMES or any(part.startswith("__zardine") for part in parts):
+        if not is_key(key) or not _CHUNK.fullmatch(parts[-1]) or any(part.startswith("__zardine") for part in parts):
             return False
         return self.array_above(parts) is None
 
