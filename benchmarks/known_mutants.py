@@ -150,7 +150,7 @@ FAULTS = (
     Fault(
         "a fork keeps descriptors of locked files",
         "stores/locks.py",
-        "            os.close(file)\n        entry.files = {}",
+        "            close_file(file)\n        entry.files = {}",
         "            pass\n        entry.files = {}",
         "stores/test_locks_and_versions.py",
     ),
