@@ -157,7 +157,7 @@ FAULTS = (
     Fault(
         "a fork keeps descriptors of directories that its parent writes in",
         "stores/locks.py",
-        "    for file in _held:\n        os.close(file)",
+        "    for file in _held:\n        close_file(file)",
         "    for file in _held:\n        pass",
         "stores/test_locks_and_versions.py engine/test_generations.py",
     ),
