@@ -12,8 +12,8 @@ import pytest
 import zardine
 from crash.space import FullDisk, full_disk
 from effort import some
-from zardine.errors import StoreError
-from zardine.storage import MemoryStore
+from zardine.errors import ArrayChangedError, ContainsArrayError, StoreError
+from zardine.storage import LocalStore, MemoryStore
 
 DATA = np.random.default_rng(0).integers(1, 2**31 - 1, (8, 2048), "i4")  # which does not compress
 
@@ -44,10 +44,59 @@ def disk(tmp_path: Path) -> Iterator[FullDisk]:
         yield found
 
 
+class CopyingStore(LocalStore):
+    """Local files on a file system that cannot rename directories."""
+
+    def move_prefix(self, source: str, dest: str) -> bool:
+        return False
+
+
+def test_a_directory_is_renamed_where_there_is_no_room_for_a_copy(disk: FullDisk) -> None:
+    group = prepared(disk.folder / "a.zarr")
+    handle = group["g/t"]
+    disk.leave(0)
+    group.move("g", "h")
+    assert (group["h/t"][...] == DATA).all()
+    assert sorted(group) == ["h"]
+    for use in (lambda: handle[...], lambda: handle.__setitem__(0, 1)):
+        with pytest.raises(ArrayChangedError):
+            use()
+    group.move("h/t", "t")
+    assert (group["t"][...] == DATA).all()
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_what_lies_at_the_new_place_stays_or_is_replaced(tmp_path: Path, durable: bool) -> None:
+    group = prepared(LocalStore(tmp_path, durable=durable))
+    (tmp_path / "h/empty").mkdir(parents=True)
+    group.move("g", "h")  # an empty directory is in nobody's way
+    assert (group["h/t"][...] == DATA).all()
+    (tmp_path / "k").mkdir()
+    (tmp_path / "k/note.txt").write_text("of somebody")
+    group.move("h", "k")
+    assert (group["k/t"][...] == DATA).all()
+    assert (tmp_path / "k/note.txt").read_text() == "of somebody"
+    group.create_array("k2", data=[1])
+    with pytest.raises(ContainsArrayError):
+        group.move("k", "k2")
+
+
+def test_an_array_at_a_place_of_another_is_none_that_old_handles_know(tmp_path: Path) -> None:
+    group = prepared(tmp_path)
+    old = group["g/t"]
+    group.move("g/t", "u")
+    group.create_array("g/t", data=DATA + 1, chunks=(1, 2048))
+    del group["g/t"]
+    group.move("u", "g/t")  # where this process has erased another
+    with pytest.raises(ArrayChangedError):
+        old[0] = 1
+    assert (group["g/t"][...] == DATA).all()
+
+
 def test_every_amount_of_room(disk: FullDisk) -> None:
     failed = 0
     for room in some(range(0, 2**20, disk.step), 2):
-        group = prepared(disk.folder / "a.zarr")
+        group = prepared(CopyingStore(disk.folder / "a.zarr"))
         disk.leave(room)
         failure: StoreError | None = None
         try:

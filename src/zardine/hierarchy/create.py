@@ -447,7 +447,29 @@ def move_keys(store: Store, source: str, dest: str) -> None:
         raise taken(store, dest, node)
     create_ancestors(store, dest, None)
     with _turns(store, [f"{source}/"]):
-        _move_keys(store, source, dest)
+        if not _move_at_once(store, source, dest):
+            _move_keys(store, source, dest)
+
+
+def _move_at_once(store: Store, source: str, dest: str) -> bool:
+    """Rename every key below ``source`` in one instant while nobody writes there; False if that is not possible."""
+    prefix = f"{source}/"
+
+    def nodes() -> list[str]:
+        below = [] if _is_array(store, source) else _documents_below(store, prefix)
+        return sorted({prefix, *map(_place_of, below)})
+
+    places = nodes()
+    if len(places) > _KEPT_OUT or any(when_erased(store, dest + place[len(source) : -1]) for place in places):
+        return False  # an array needs another id where this process has erased one
+    with SureStack() as kept:
+        for place in places:
+            kept.enter(store.without_writers(place))
+        if nodes() != places or not store.move_prefix(prefix, f"{dest}/"):
+            return False
+        _note(store, [prefix], {*places})
+    note_change()
+    return True
 
 
 def _move_keys(store: Store, source: str, dest: str) -> None:

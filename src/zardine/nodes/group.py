@@ -470,7 +470,10 @@ class Group:
             self._consolidated.forget(join_path(self._above, relative))
 
     def move(self, source: str, dest: str) -> None:
-        """Rename the member ``source`` to ``dest`` by copying every key below it. Raises where ``dest`` is taken.
+        """Rename the member ``source`` to ``dest``. Raises where ``dest`` is taken.
+
+        Local stores rename a directory, in one instant. Other stores copy every key, and so do local ones for a member
+        with more than 64 nodes.
 
         An error while values are copied leaves everything at the old place, and nothing at the new one.
 

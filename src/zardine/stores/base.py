@@ -352,6 +352,16 @@ class Store(ABC):
         self._check_writable()
         self.erase_values(tuple(self.list_prefix(prefix)))
 
+    def move_prefix(self, source: str, dest: str) -> bool:
+        """Rename every key that starts with ``source`` so that it starts with ``dest``, in one instant.
+
+        Returns False, and changes nothing, if the store cannot do that, or something is stored at ``dest``.
+        """
+        check_prefix(source)
+        check_prefix(dest)
+        self._check_writable()
+        return False
+
     # listable
 
     @abstractmethod

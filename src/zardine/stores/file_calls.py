@@ -134,6 +134,19 @@ def link_file(old: str, new: str, file: int, directory: int | None = None) -> No
             raise
 
 
+def move_directory(old: str, here: int, new: str, there: int) -> None:
+    """Give the directory ``old`` in the open directory ``here`` the name ``new`` in ``there``.
+
+    Only an empty directory may have that name. Raises ``OSError`` as :func:`os.rename` does.
+    """
+    status = os.stat(old, dir_fd=here, follow_symlinks=False)
+    try:
+        os.rename(old, new, src_dir_fd=here, dst_dir_fd=there)
+    except OSError:
+        if not _is_named(new, status, there):
+            raise
+
+
 def replace_file(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
     """Move what lies at the path ``old`` to the path ``new``, over what lies there."""
     status = os.lstat(old)
@@ -150,6 +163,7 @@ __all__ = [
     "copy_descriptor",
     "flush_file",
     "link_file",
+    "move_directory",
     "open_descriptor",
     "read_part",
     "rename_file",

@@ -54,4 +54,9 @@ def forget_directory(status: os.stat_result) -> None:
     _synced.drop((status.st_dev, status.st_ino))
 
 
-__all__ = ["DIRECTORY", "forget_directory", "sync_names"]
+def forget_directories() -> None:
+    """Forget all directories: one of them got another name, which is not synced."""
+    _synced.clear()
+
+
+__all__ = ["DIRECTORY", "forget_directories", "forget_directory", "sync_names"]

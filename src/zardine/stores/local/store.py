@@ -38,12 +38,20 @@ from zardine.stores.base import (
     flat_bytes,
     resolve_range,
 )
-from zardine.stores.file_calls import close_file, flush_file, link_file, open_descriptor, read_part, rename_file
+from zardine.stores.file_calls import (
+    close_file,
+    flush_file,
+    link_file,
+    move_directory,
+    open_descriptor,
+    read_part,
+    rename_file,
+)
 from zardine.stores.late_closing import made_room
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
-from zardine.stores.local.directory_sync import sync_names
+from zardine.stores.local.directory_sync import forget_directories, sync_names
 from zardine.stores.local.file_times import is_settled
 from zardine.stores.local.new_file import NEW, NewFile
 from zardine.stores.locks import (
@@ -94,6 +102,8 @@ _SHORT_NAME: Final = 32
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
 
+_NOT_RENAMED: Final = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EXDEV, errno.EINVAL}
+"""Why a directory is not renamed: it is missing, something is at the new place, or that is another file system."""
 _AT_ONCE: Final = 64
 """Small files that are read before it is their turn."""
 _A_MOMENT: Final = 0.1
@@ -521,6 +531,34 @@ class LocalStore(Store):
         except OSError as error:
             self._fail("erase", prefix, error)
         self._remove_empty(above)
+
+    def move_prefix(self, source: str, dest: str) -> bool:
+        """As in :class:`Store`, by renaming a directory. Links in it stay the links that they are."""
+        check_prefix(source)
+        check_prefix(dest)
+        self._check_writable()
+        kind = type(self)
+        if not (source and dest) or (kind.set, kind.erase_prefix) != (LocalStore.set, LocalStore.erase_prefix):
+            return False  # a subclass wants to see what is set and erased
+        old, new = check_file_key(source[:-1]), check_file_key(dest[:-1])
+        (old_above, _, old_name), (new_above, _, new_name) = old.rpartition("/"), new.rpartition("/")
+        _last_change[0] = object()
+        let_go_below(self._base.path_of(old))
+        try:
+            with self._directory(old_above) as here, self._directory(new_above, create=True) as there:
+                if not stat.S_ISDIR(os.stat(old_name, dir_fd=here, follow_symlinks=False).st_mode):
+                    return False  # a link, below which other keys may lie
+                move_directory(old_name, here, new_name, there)
+                forget_directories()
+                if self._durable:
+                    sync_names(there)
+                    os.fsync(here)
+        except OSError as error:
+            if error.errno in _NOT_RENAMED:
+                return False
+            self._fail("move", source, error)
+        self._remove_empty(old_above)
+        return True
 
     # listable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zardine.public_names import public
-from zardine.stores.base import Store
+from zardine.stores.base import Store, check_prefix
 from zardine.stores.path import normalize_path
 from zardine.stores.wrappers.wrapper import WrapperStore
 
@@ -24,6 +24,12 @@ class PrefixStore(WrapperStore):
 
     def _inward(self, name: str) -> str:
         return self._start + name
+
+    def move_prefix(self, source: str, dest: str) -> bool:
+        check_prefix(source)
+        check_prefix(dest)
+        self._check_writable()
+        return self._store.move_prefix(self._inward(source), self._inward(dest))
 
     def _outward(self, name: str) -> str:
         return name[len(self._start) :]
