@@ -364,6 +364,8 @@ def test_every_fsync_of_a_new_store_that_fails(name: str, folder: Path, monkeypa
         failing.left, failing.fails = at, True
         failure, _ = outcome(write, LocalStore(folder / "new.zv", durable=True))
         failing.fails = False
+        if failing.left >= 0:  # threads that meet sync some directories twice, so that there were fewer calls
+            continue
         assert failure is not None
         check_new(write, folder / "new.zv", failure)
 

@@ -199,9 +199,9 @@ class Plan:
         if self.work.is_recorded_here:
             raise PlanError("the plan has no place for what its jobs find: make it again with records=")
         place = made = Path(os.path.realpath(path))
-        if overwrite and place.is_file():  # the old plan stays until the file system has accepted the new one
-            made = place.with_name(f"{place.name}.{os.urandom(8).hex()}.part")
         try:
+            if overwrite and place.is_file():  # the old plan stays until the file system has accepted the new one
+                made = place.with_name(f"{place.name}.{os.urandom(8).hex()}.part")
             file = made.open("w" if overwrite else "x", encoding="utf-8")
             try:
                 with file:
@@ -209,8 +209,9 @@ class Plan:
                 if made != place:
                     replace_file(made, place)
             except BaseException:
-                if made.is_file():
-                    made.unlink()
+                with suppress(OSError):
+                    if made.is_file():  # and no pipe or device
+                        made.unlink()
                 raise
         except FileExistsError:
             raise
