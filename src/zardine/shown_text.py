@@ -7,7 +7,6 @@ stored, or the message of another library calls it by itself.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any, Final
 
 
@@ -119,9 +118,14 @@ def _masked_value(value: Any) -> Any:
     return value if masked == text else masked
 
 
-@cache
+_MASKED_CLASSES: Final[dict[type[BaseException], type[BaseException]]] = {}
+"""The subclass of each class of errors that was masked, made once."""
+
+
 def _masked_class(kind: type[BaseException]) -> type[BaseException]:
     """Return a subclass of the same name whose texts are kept in an attribute."""
+    if kind in _MASKED_CLASSES:
+        return _MASKED_CLASSES[kind]
     members = {
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
@@ -129,7 +133,7 @@ def _masked_class(kind: type[BaseException]) -> type[BaseException]:
         "__str__": lambda self: vars(self)[_TEXTS][0],
         "__repr__": lambda self: vars(self)[_TEXTS][1],
     }
-    return type(kind.__name__, (kind,), members)
+    return _MASKED_CLASSES.setdefault(kind, type(kind.__name__, (kind,), members))
 
 
 def printable(text: str) -> str:

@@ -124,7 +124,7 @@ def _told(error: Exception, settings: Settings) -> int:
         click.echo(f"Error: {error_text(error)}\n{REPORT}", err=True)
         return BUG
     if isinstance(error, click.UsageError):
-        error.message = shown(error.message)
+        vars(error)["message"] = shown(error.message)
         error.show()
         return error.exit_code
     print_error(error_text(error))
