@@ -6,6 +6,7 @@ The documents are those that these releases wrote for the same arguments, cut to
 from __future__ import annotations
 
 import json
+import lzma
 import warnings
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,27 @@ def test_the_id_in_a_configuration_of_numcodecs_is_ignored(tmp_path: Path) -> No
     document["codecs"][0]["configuration"]["other"] = 1
     place.write_text(json.dumps(document))
     with pytest.raises(MetadataError, match="other: unknown member"):
+        zardine.open_array(tmp_path / "a")
+
+
+@pytest.mark.parametrize("delta", [1, 2])
+def test_lzma_with_the_option_delta_of_gdal_is_read(tmp_path: Path, delta: int) -> None:
+    values = np.array([1, 2, -3, 4], "<i2")
+    filters = [{"id": lzma.FILTER_DELTA, "dist": delta}, {"id": lzma.FILTER_LZMA2, "preset": 6}]
+    folder = store_v2(tmp_path / "a", dtype="<i2", fill_value=0, compressor={"id": "lzma", "preset": 6, "delta": delta})
+    (folder / "0").write_bytes(lzma.compress(values.tobytes(), format=lzma.FORMAT_XZ, filters=filters))
+    array = zardine.open_array(folder, mode="r+")
+    assert array[...].tolist() == values.tolist()
+    assert not zardine.verify(folder).faults
+    array[1] = values[1] = 7
+    assert lzma.decompress((folder / "0").read_bytes()) == values.tobytes()
+    assert zardine.open_array(folder)[...].tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("delta", [0, 257, "1", True, None])
+def test_lzma_with_another_delta_is_refused(tmp_path: Path, delta: object) -> None:
+    store_v2(tmp_path / "a", dtype="<i2", fill_value=0, compressor={"id": "lzma", "preset": 6, "delta": delta})
+    with pytest.raises(MetadataError, match="delta"):
         zardine.open_array(tmp_path / "a")
 
 
