@@ -148,4 +148,10 @@ def printable_lines(text: str) -> str:
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
-__all__ = ["MASK", "has_masks", "mask_error", "printable", "printable_lines", "shown", "without_secrets"]
+def one_line(thing: object, most: int = 120) -> str:
+    """Return the text of another library's object in one line of at most ``most`` characters, without secrets."""
+    text = printable(without_secrets(" ".join(str(thing).split())))
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+__all__ = ["MASK", "has_masks", "mask_error", "one_line", "printable", "printable_lines", "shown", "without_secrets"]

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from base64 import b64encode
 from datetime import timedelta
 
 import numpy as np
@@ -210,6 +211,12 @@ def test_options():
         ("az", {"nonsense": 1}, "account_key"),
         ("s3", {"client_options": {"tiemout": 1}}, "client_options.tiemout"),
         ("s3", {"key": "a", "access_key_id": "b"}, "both give"),
+        ("s3", {"s3_additional_kwargs": {"ACL": "public-read"}}, "cannot send ACL .*s3fs.S3FileSystem"),
+        ("s3", {"s3_additional_kwargs": {"StorageClass": "GLACIER_IR"}}, "cannot send StorageClass "),
+        ("s3", {"s3_additional_kwargs": {"Tagging": "a=b", "ServerSideEncryption": "AES256"}}, "cannot send Tagging "),
+        ("s3", {"s3_additional_kwargs": {"ChecksumAlgorithm": "CRC32"}}, "cannot send ChecksumAlgorithm='CRC32'"),
+        ("s3", {"s3_additional_kwargs": ["ACL"]}, "s3_additional_kwargs is a mapping"),
+        ("gs", {"s3_additional_kwargs": {"ACL": "private"}}, "no meaning for gs://"),
     ):
         with pytest.raises(TypeError, match=known):
             object_store_of_url(service, "bucket/a", options)
@@ -253,6 +260,22 @@ def test_times(time):
             {"virtual_hosted_style_request": "true"},
         ),
         ("s3", {"anon": True, "use_listings_cache": False, "version_aware": True, "cache_regions": True}, {}),
+        (
+            "s3",
+            {"anon": True, "s3_additional_kwargs": {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "arn:k"}},
+            {"server_side_encryption": "aws:kms", "sse_kms_key_id": "arn:k"},
+        ),
+        (
+            "s3",
+            {"anon": True, "s3_additional_kwargs": {"ServerSideEncryption": "AES256", "RequestPayer": "requester"}},
+            {"server_side_encryption": "AES256", "request_payer": "true"},
+        ),
+        (
+            "s3",
+            {"anon": True, "s3_additional_kwargs": {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": "k" * 32}},
+            {"server_side_encryption": "sse-c", "sse_customer_key_base64": b64encode(b"k" * 32).decode()},
+        ),
+        ("s3", {"anon": True, "s3_additional_kwargs": {"ChecksumAlgorithm": "SHA256"}}, {}),
         # gcsfs
         ("gs", {"token": "anon", "project": "p", "access": "read_only", "consistency": "none"}, {}),
         ("gs", {"token": "ya29.abc"}, {"bearer_token": "ya29.abc"}),

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import base64
+import http.server
 import json
 import os
 import pathlib
 import pickle
 import tarfile
+import threading
 import uuid
 import zipfile
+from collections.abc import Iterator
+from functools import partial
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -303,11 +308,11 @@ def test_no_bucket_is_made_by_writing_to_it():
 
 
 def test_names_of_stores(tmp_path):
-    http = fsspec.filesystem("http") if importable("aiohttp") else None
+    web = fsspec.filesystem("http") if importable("aiohttp") else None
     assert str(FsspecStore(fsspec.filesystem("memory"), "/a/b")) == "memory://a/b"
     assert str(FsspecStore(fsspec.filesystem("file"), str(tmp_path))) == f"file://{tmp_path}"
-    if http is not None:
-        assert str(FsspecStore(http, "http://me:secret@host/a")) == "http://me:***@host/a"
+    if web is not None:
+        assert str(FsspecStore(web, "http://me:secret@host/a")) == "http://me:***@host/a"
 
 
 def importable(module: str) -> bool:
@@ -546,6 +551,67 @@ def test_references_as_parquet_are_verified(parquet_references: fsspec.AbstractF
     assert any("zarr_consolidated_format: the member is missing" in each for each in notes)
 
 
+NAMES_IN_URLS = ("a b", "a%20b", "a%2Fb", "%41", "100%", "q?x=1", "h#1", "[x]", "a+b", "a\\b", "ü", "p%25")
+"""Names that a URL has to escape, and names that look escaped."""
+
+
+@pytest.fixture(scope="module")
+def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, pathlib.Path]]:
+    """Python's web server, whose folders are HTML pages of links; its URL and its folder."""
+    root = tmp_path_factory.mktemp("pages")
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=root))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", root
+    server.shutdown()
+    server.server_close()
+
+
+def test_names_over_http_are_escaped_in_urls(page_server: tuple[str, pathlib.Path]) -> None:
+    servers.package("aiohttp")
+    url, root = page_server
+    group = zardine.create_group(root / "names")
+    for number, name in enumerate(NAMES_IN_URLS):
+        group.create_array(name, data=np.arange(4) + number, chunks=(2,))
+        group.create_group(f"in {name}").create_array(name, data=np.arange(4) - number)
+    filesystem = fsspec.filesystem("http")
+    store = FsspecStore(filesystem, f"{url}/names")
+    assert sorted(store.list_prefix("")) == sorted(LocalStore(root / "names").list_prefix(""))
+    for door in (store, fsspec.get_mapper(f"{url}/names"), f"simplecache::{url}/names"):
+        far = zardine.open_group(door, mode="r")
+        assert sorted(far) == sorted([*NAMES_IN_URLS, *(f"in {name}" for name in NAMES_IN_URLS)])
+        for number, name in enumerate(NAMES_IN_URLS):
+            assert far[name][:].tolist() == [number, number + 1, number + 2, number + 3]
+            assert far[f"in {name}"][name][3] == 3 - number
+            assert zardine.open_array(door, path=name, mode="r")[0] == number
+    for number, name in enumerate(NAMES_IN_URLS):
+        escaped = f"{url}/names/{quote(name, safe='')}"
+        assert zardine.open_array(FsspecStore(filesystem, escaped), mode="r")[0] == number
+
+
+def test_names_on_a_web_server_are_escaped_in_urls() -> None:
+    root = servers.nginx().root / uuid.uuid4().hex
+    url = f"{servers.nginx().url}/{root.name}"
+    for number, name in enumerate(NAMES_IN_URLS):
+        zardine.create_array(root / name, data=np.arange(4) + number, chunks=(2,))
+        assert zardine.open_array(HTTPStore(url), path=name, mode="r")[3] == 3 + number
+        assert zardine.open_array(f"{url}/{quote(name, safe='')}", mode="r")[0] == number
+        assert zardine.open_array(f"{url}::{name}", mode="r")[0] == number
+
+
+def test_links_that_sort_a_page_are_no_names(page_server: tuple[str, pathlib.Path]) -> None:
+    servers.package("aiohttp")
+    url, root = page_server
+    (root / "sorted").mkdir()
+    links = ('<a href="?C=N;O=D">Name</a>', '<a href="#top">top</a>', '<a href="b%3F">b?</a>')
+    (root / "sorted" / "index.html").write_text("".join(links))
+    assert list(FsspecStore(fsspec.filesystem("http"), f"{url}/sorted").list_prefix("")) == ["b?"]
+
+
 def test_what_is_empty_is_told_by_the_first_file() -> None:
     filesystem = fsspec.filesystem("memory")
     store = FsspecStore(filesystem, path="/empty-or-not")
@@ -562,3 +628,13 @@ def test_what_is_empty_is_told_by_the_first_file() -> None:
     assert not store.is_empty("a")
     assert looked == ["a/", "a/b0/"]
     filesystem.rm("/empty-or-not", recursive=True)
+
+
+def test_s3_additional_kwargs_reach_the_service() -> None:
+    bucket = servers.new_bucket()
+    asked = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "arn:aws:kms:us-east-1:1:key/k", "ContentType": "a/b"}
+    options = servers.s3_options(s3_additional_kwargs=asked)
+    zardine.create_array(f"s3://{bucket}/a.zarr", data=np.arange(3), storage_options=options)
+    for name in ("zarr.json", "c/0"):
+        told = s3fs_filesystem().call_s3("head_object", Bucket=bucket, Key=f"a.zarr/{name}")
+        assert {each: told[each] for each in asked} == asked

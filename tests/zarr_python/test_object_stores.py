@@ -117,7 +117,7 @@ def test_filesystems_of_s3fs_are_buckets_where_keys_and_place_are_said(monkeypat
         for options in (
             keys,
             place,
-            {**keys, **place, "s3_additional_kwargs": {"ServerSideEncryption": "aws:kms"}},
+            {**keys, **place, "s3_additional_kwargs": {"ACL": "private"}},
             {**place, "profile": "work"},
         ):
             assert isinstance(found(**options), FsspecStore), options

@@ -65,10 +65,10 @@ class V2Filters(ArrayBytesCodec):
     def _holds_objects(self) -> bool:
         """Return whether the first filter takes objects, be it for text of a fixed length.
 
-        zarr-python 3.0.0 to 3.0.10 put ``vlen-utf8`` and ``vlen-bytes`` before the dtypes ``U`` and ``S``.
+        zarr-python 3.0.0 to 3.0.10 put ``vlen-utf8`` and ``vlen-bytes`` before the dtypes ``U``, ``S`` and ``V``.
         """
         first = self._steps[0].identifier if self._steps else ""
-        return self.dtype.kind == "O" or (self.dtype.kind in "US" and first in OBJECT_CODECS)
+        return self.dtype.kind == "O" or (self.dtype.kind in "USV" and first in OBJECT_CODECS)
 
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """What the filters make of the elements."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ from zardine.json_document import JSON, Problems
 
 if TYPE_CHECKING:
     from zardine.data_types.base import DataType
+
+_DATE: Final = re.compile(r"-?\d{4,12}(-\d\d){0,2}(T\d\d(:\d\d){0,2}(\.\d{1,18})?)?")
 
 
 def parse_fill(
@@ -42,6 +45,12 @@ def parse_fill(
         value = int(value)
     elif kind == "b" and not isinstance(value, bool) and value in (0, 1):
         value = bool(value)
+    if kind == "M" and isinstance(value, str) and _DATE.fullmatch(value):  # zarr-python 3.0.7 to 3.0.10
+        try:
+            return data_type.cast_fill(value)
+        except (ValueError, OverflowError):
+            problems.expected(place, f"a time that {data_type.name} holds without loss", value)
+            return None
     if kind == "S" and (not isinstance(value, str) or len(value) % 4):
         problems.expected(place, "base64 text", value)
         return None

@@ -17,7 +17,7 @@ import numpy as np
 from zardine.data_types import DataType, data_type_for
 from zardine.data_types.numpy_types import AnyObject
 from zardine.data_types.v2_names import dtype_to_json
-from zardine.json_document import JSON, Extension, Problems, parse_integer
+from zardine.json_document import JSON, Extension, Problems, is_integer, parse_integer
 from zardine.metadata.v2_dtypes import byte_orders, data_type_of, with_byte_order
 
 FILTERS = "zardine.v2_filters"
@@ -40,6 +40,8 @@ _OF_BYTES = (
     *("adler32", "bz2", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "lz4", "lzma", "shuffle", "zlib"),
     *("blosc", "gzip", "zstd"),
 )
+_LZMA_DELTA, _LZMA2 = 3, 33
+"""Filters of liblzma."""
 _SHUFFLES = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
 _ZLIB_DEFAULT = 6
 """The level that zlib takes for -1."""
@@ -190,9 +192,18 @@ def _compressor(configuration: Mapping[str, JSON] | None, size: int) -> list[Ext
         return [Extension("gzip", {"level": _ZLIB_DEFAULT if level == -1 else level})]
     if identifier == "zstd" and set(options) <= {"level", "checksum"}:
         return [Extension("zstd", {"level": options.get("level", 1), "checksum": options.get("checksum", False)})]
+    delta = options.get("delta")
+    if identifier == "lzma" and set(options) <= {"preset", "delta"} and _is_delta(delta):
+        preset = options.get("preset", 6)
+        filters: JSON = [{"id": _LZMA_DELTA, "dist": delta}, {"id": _LZMA2, "preset": preset}]
+        return [Extension("numcodecs.lzma", {"format": 1, "filters": filters})]  # options of GDAL
     if identifier in _OF_BYTES:
         return [_named(configuration)]
     return [Extension(COMPRESSOR, dict(configuration))]
+
+
+def _is_delta(value: JSON) -> bool:
+    return is_integer(value) and value in range(1, 257)
 
 
 def _named(configuration: Mapping[str, JSON]) -> Extension:

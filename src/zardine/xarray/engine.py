@@ -18,6 +18,7 @@ from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.argument_hints import unknown_argument
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
+from zardine.shown_text import one_line
 from zardine.sources.foreign_store import ForeignStore
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
@@ -226,7 +227,7 @@ def _in_our_place(store: Any) -> Store:
     try:
         return store_of(store)
     except UnknownToZardineError as error:
-        raise UnsupportedError(f"{store} cannot be opened here: {error}; give its path or URL") from None
+        raise UnsupportedError(f"{one_line(store)} cannot be opened here: {error}; give its path or URL") from None
 
 
 def _groups(root: Group) -> Iterator[tuple[str, Group, dict[str, Array]]]:

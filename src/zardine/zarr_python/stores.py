@@ -15,6 +15,7 @@ import numpy as np
 
 from zardine.buffers import BytesLike
 from zardine.errors import UnsupportedError
+from zardine.shown_text import one_line
 from zardine.stores.base import Store
 from zardine.stores.extras import need
 from zardine.stores.local.store import LocalStore
@@ -131,7 +132,7 @@ def _checked(store: Any, thing: Any, path: str) -> Store:
     try:
         found, rest = store_of_object(thing, path)
     except (TypeError, ValueError, OSError) as error:
-        raise UnknownToZardineError(f"its store, {store!r}, cannot be used: {error}") from None
+        raise UnknownToZardineError(f"its store, {one_line(store)}, cannot be used: {error}") from None
     return PrefixStore(found, rest) if rest else found
 
 

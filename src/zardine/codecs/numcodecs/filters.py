@@ -16,6 +16,7 @@ from zardine.codecs.numcodecs.adapter import NumcodecsCodec
 from zardine.data_types import data_type_for
 from zardine.data_types.base64_text import MAX_ITEM_SIZE
 from zardine.errors import ChunkDecodeError, EncodeError
+from zardine.json_document import JSON, Problems
 from zardine.public_names import public
 
 
@@ -166,3 +167,9 @@ class BitRound(BitRoundCodec):
 
     name: ClassVar[str] = "numcodecs.bitround"
     MEMBERS: ClassVar[Mapping[str, Check]] = {"keepbits": integer(0, 64)}
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON] | None, place: str, problems: Problems) -> Self | None:
+        """Ignore ``id``, which numcodecs up to 0.15.0 wrote into the configuration."""
+        options = {name: value for name, value in (configuration or {}).items() if name != "id"}
+        return super(BitRound, cls).from_json(options, place, problems)

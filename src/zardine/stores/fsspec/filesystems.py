@@ -87,6 +87,11 @@ def has_buckets(fs: Any) -> bool:
     return any(name in _BUCKETS for name in names_of(fs))
 
 
+def is_url(path: str) -> bool:
+    """Return whether a filesystem's path is a URL of a web server, where names of files are percent-encoded."""
+    return path[:8].lower().startswith(("http://", "https://"))
+
+
 def is_without_bucket(error: BaseException) -> bool:
     """Whether a service said that there is no such bucket. Not all filesystems pass that on."""
     told = f"{error} {error.__cause__ or ''}"
@@ -249,6 +254,7 @@ __all__ = [
     "has_buckets",
     "is_busy",
     "is_rooted",
+    "is_url",
     "is_without_bucket",
     "keeps_copies",
     "missing_package",

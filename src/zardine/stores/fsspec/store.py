@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Final, NoReturn
+from urllib.parse import quote, unquote
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
@@ -37,6 +38,7 @@ from zardine.stores.fsspec.filesystems import (
     is_no_reference,
     is_reference,
     is_rooted,
+    is_url,
     is_without_bucket,
     keeps_copies,
     missing_package,
@@ -84,9 +86,10 @@ class FsspecStore(Store):
     fsspec has no conditional writes and no reads of one version: versions are what its ``info`` tells (an ETag, or time
     and size), asked for before and after each read of ranges, and writes of several processes may undo each other; the
     first conditional write warns. Threads of this process exclude each other. For S3, Google Cloud Storage, Azure and
-    HTTP the stores behind their URLs are faster and promise more. A filesystem in memory cannot be pickled into another
-    process, as :class:`~zardine.storage.MemoryStore` cannot. How many requests go at a time is measured for each bucket
-    or server, together with those of the stores behind URLs.
+    HTTP the stores behind their URLs are faster and promise more. Over HTTP the ``path`` is a percent-encoded URL, and
+    the store encodes the keys. A filesystem in memory cannot be pickled into another process, as
+    :class:`~zardine.storage.MemoryStore` cannot. How many requests go at a time is measured for each bucket or server,
+    together with those of the stores behind URLs.
 
     The filesystem's cache of listings (its ``dircache``) is switched off: it would hide what others write. One that
     keeps copies of files and does not ask whether they changed (``simplecache`` and its like) is only read from.
@@ -110,6 +113,7 @@ class FsspecStore(Store):
         forget_listings(fs)
         self._fs = fs
         self._path = str(fs._strip_protocol(path) if path else fs.root_marker).rstrip("/")
+        self._has_urls = is_url(self._path)
         is_near = bool(set(names_of(fs)) & set(_LOCAL))
         self._cost = _NEAR if is_near else replace(_REMOTE, waiting=_REMOTE.requests // 2)
         self._place = None if is_near else place_of(fs, self._path)
@@ -359,7 +363,12 @@ class FsspecStore(Store):
             name = str(each["name"]).rstrip("/")
             if name.strip("/") == above.strip("/") or name == ".":  # as some archives call their root
                 continue
-            key = prefix + name.rpartition("/")[2]
+            last = name.rpartition("/")[2]
+            if self._has_urls:
+                if "?" in last or "#" in last:  # the links that sort a page of files
+                    continue
+                last = unquote(last)
+            key = prefix + last
             if _TEMPORARY in key:
                 continue
             if each.get("type") == "directory":
@@ -375,6 +384,8 @@ class FsspecStore(Store):
         return KeyedLock((str(self), check_key(key)))
 
     def _name(self, key: str) -> str:
+        if self._has_urls:
+            key = quote(key, safe="/~")
         return f"{self._path}/{key}" if self._path else key
 
     def accept_races(self, key: str, *, strict: bool = False) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -149,6 +150,7 @@ _GROUPS: Final[Mapping[str, frozenset[str] | None]] = {
     "config": None,
     "client_kwargs": None,
     "config_kwargs": None,
+    "s3_additional_kwargs": None,
 }
 
 
@@ -163,7 +165,11 @@ def _flat(service: str, options: dict[str, Any]) -> dict[str, Any]:
         for name in inner:
             if members is not None and name not in members:
                 raise TypeError(_unknown(service, f"{group}.{name}", members))
-        options.update(_of_botocore(inner) if group in ("client_kwargs", "config_kwargs") else inner)
+        if group in ("client_kwargs", "config_kwargs"):
+            inner = _of_botocore(inner)
+        elif group == "s3_additional_kwargs":
+            inner = _of_requests(service, inner)
+        options.update(inner)
     return options
 
 
@@ -185,6 +191,48 @@ def _of_botocore(given: Mapping[str, Any]) -> dict[str, Any]:
             found["max_retries"] = value.get("max_attempts")
         elif name not in _OF_BOTOCORE:
             found[name] = value
+    return found
+
+
+_OF_REQUESTS: Final[Mapping[str, str]] = {
+    "BucketKeyEnabled": "sse_bucket_key_enabled",
+    "ChecksumAlgorithm": "checksum_algorithm",
+    "ContentType": "default_content_type",
+    "RequestPayer": "request_payer",
+    "SSECustomerKey": "sse_customer_key_base64",
+    "SSEKMSKeyId": "sse_kms_key_id",
+    "ServerSideEncryption": "server_side_encryption",
+}
+"""Parameters of requests to S3, and obstore's options of the same meaning."""
+
+
+def _of_requests(service: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return obstore's options for s3fs's ``s3_additional_kwargs``, which are parameters of every request to S3.
+
+    ``TypeError`` for one that obstore does not send: data written without it would not be as the caller wants.
+    """
+    if service != "s3":
+        raise TypeError(f"storage_options: s3_additional_kwargs has no meaning for {service}://")
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if name == "SSECustomerAlgorithm" and value == "AES256" and "SSECustomerKey" in given:
+            found["server_side_encryption"] = "sse-c"
+        elif name == "SSECustomerKeyMD5":  # the client computes it
+            continue
+        elif name not in _OF_REQUESTS or (name == "ChecksumAlgorithm" and str(value).upper() != "SHA256"):
+            shown = f"{name}={value!r}" if name == "ChecksumAlgorithm" else name
+            raise TypeError(
+                f"storage_options: s3_additional_kwargs: obstore, which sends the requests to S3, cannot send {shown} "
+                f"(it can send {', '.join(sorted(_OF_REQUESTS))}): leave it out and set it for the bucket, or open the "
+                "bucket by s3fs: zardine.open(s3fs.S3FileSystem(s3_additional_kwargs=...), path='bucket/data.zarr')"
+            )
+        else:
+            found[_OF_REQUESTS[name]] = value
+    if "request_payer" in found:
+        found["request_payer"] = found["request_payer"] == "requester"
+    if isinstance(key := found.get("sse_customer_key_base64"), (str, bytes)):
+        found["sse_customer_key_base64"] = b64encode(key.encode() if isinstance(key, str) else key).decode()
+        found.setdefault("server_side_encryption", "sse-c")
     return found
 
 

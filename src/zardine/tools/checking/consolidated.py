@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from zardine.errors import MetadataError
 from zardine.hierarchy.find import UNFINISHED_NODE
-from zardine.metadata.documents import GroupMetadata
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, parse_node_json
 from zardine.metadata.node_names import join_path
 from zardine.metadata.v2 import CONSOLIDATED
@@ -48,13 +47,26 @@ def _differences(path: str, group: GroupMetadata, nodes: Mapping[str, Sequence[N
         except MetadataError as error:
             yield f"what it has of {name!r} is invalid: {error.problems[0] if error.problems else error}"
             continue
-        members = _unlike(node.to_dict(), actual[name].to_dict())
+        members = _unlike(node, actual[name])
         if members:
             yield f"what it has of {name!r} differs from the document there: {', '.join(members)}"
     for name in sorted(actual.keys() - consolidated.keys()):
         yield f"it lacks the node {name!r}"
 
 
-def _unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    names = sorted((one.keys() | other.keys()) - {"consolidated_metadata", UNFINISHED_NODE})
-    return [name for name in names if one.get(name) != other.get(name)]
+def _unlike(one: NodeMetadata, other: NodeMetadata) -> list[str]:
+    """Return the members that mean something else in one document; a default may be written or left out."""
+    first, second = one.to_dict(), other.to_dict()
+    alike = {"consolidated_metadata", UNFINISHED_NODE}
+    if isinstance(one, ArrayMetadata) and isinstance(other, ArrayMetadata):
+        if one.codecs == other.codecs:
+            alike |= {"codecs", "compressor", "filters"}
+        if one.data_type == other.data_type and _is_same_fill(one, other):
+            alike.add("fill_value")
+    return [name for name in sorted((first.keys() | second.keys()) - alike) if first.get(name) != second.get(name)]
+
+
+def _is_same_fill(one: ArrayMetadata, other: ArrayMetadata) -> bool:
+    if one.dtype.kind in "OT" or one.fill_is_defined != other.fill_is_defined:
+        return False
+    return one.fill.tobytes() == other.fill.tobytes()
