@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,101 @@ def test_v1_is_written_and_read() -> None:
         assert zardine.open_array(store, zarr_format=1).shape == (9, 5)
     meta = json.loads(bytes(store.get("meta") or b""))
     assert meta["compression"] == "lzma"
+
+
+_SHAPED = [
+    [("a", "<f4", (2,)), ("b", "<i4")],
+    [("a", "<i2"), ("b", ">f8", (2, 3))],
+    [("a", [("x", "<f4", (2,))]), ("b", "<i4")],
+    [("a", [("x", [("y", "|u1", (1,))])])],
+]
+
+
+@pytest.mark.parametrize("dtype", _SHAPED, ids=str)
+def test_structs_with_shaped_fields_are_refused_in_v1(dtype: Any, tmp_path: Path) -> None:
+    """v1 has fields of two parts; nothing is stored that no reader of v1 opens."""
+    data = np.zeros(4, np.dtype(dtype))
+    older = zardine.from_array(MemoryStore(), data=data, zarr_format=2, compressors=None)
+    group = zardine.create_group(MemoryStore(), zarr_format=2)
+    store = MemoryStore()
+    for make in (
+        lambda: zardine.create_array(store, shape=4, dtype=data.dtype, zarr_format=1),
+        lambda: zardine.create_array(store, shape=4, dtype=dtype, zarr_format=1),
+        lambda: zardine.create_array(store, data=data, zarr_format=1),
+        lambda: zardine.from_array(store, data=data, zarr_format=1),
+        lambda: zardine.from_array(store, data=older, zarr_format=1),
+        lambda: zardine.zeros_like(older, store=store, zarr_format=1),
+        lambda: zardine.zeros(4, dtype=data.dtype, store=store, zarr_format=1),
+        lambda: zardine.save_array(store, data, zarr_format=1),
+        lambda: zardine.save(store, data, zarr_format=1),
+        lambda: zardine.open_array(store, mode="w", shape=4, dtype=data.dtype, zarr_format=1),
+        lambda: zardine.convert(older.store, store, zarr_format=1),
+    ):
+        with pytest.raises(ValueError, match=r"dtype: the field '[axyb]' has a shape"):
+            make()
+        assert list(store.list()) == []
+    del group
+
+
+_FIELDS: list[tuple[Any, Any]] = [
+    ([["x", "<f4"]], [("x", "<f4")]),
+    ([["x", "<f4"], ["y", ">i2"]], [("x", "<f4"), ("y", ">i2")]),
+    ([["t", "<M8[ns]"], ["s", "<U3"]], [("t", "<M8[ns]"), ("s", "<U3")]),
+    ([["a", [["x", "<f4"], ["y", "|u1"]]], ["b", "<f8"]], [("a", [("x", "<f4"), ("y", "|u1")]), ("b", "<f8")]),
+    ([("a", [["x", "<f4"]])], [("a", [("x", "<f4")])]),
+    ([["z", "<f4", [2, 2]]], [("z", "<f4", (2, 2))]),
+    ([["a", [["z", "<f4", [2]]]]], [("a", [("z", "<f4", (2,))])]),
+]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize(("fields", "meant"), _FIELDS, ids=str)
+def test_fields_as_documents_of_v2_have_them(fields: Any, meant: Any, version: int) -> None:
+    """``dtype=`` takes lists in lists as NumPy's list of tuples, for every function that makes an array."""
+    dtype = np.dtype(meant)
+    makers: list[Callable[[Any], zardine.Array]] = [
+        lambda dtype: zardine.create_array(MemoryStore(), shape=4, dtype=dtype, zarr_format=version),
+        lambda dtype: zardine.create(4, dtype=dtype, zarr_format=version),
+        lambda dtype: zardine.zeros(4, dtype=dtype, zarr_format=version),
+        lambda dtype: zardine.ones(4, dtype=dtype, zarr_format=version),
+        lambda dtype: zardine.empty(4, dtype=dtype, zarr_format=version),
+        lambda dtype: zardine.zeros_like(np.zeros(4), dtype=dtype, zarr_format=version),
+        lambda dtype: zardine.open_array(MemoryStore(), mode="w", shape=4, dtype=dtype, zarr_format=version),
+    ]
+    if version > 1:
+        group = zardine.create_group(MemoryStore(), zarr_format=version)
+        makers.append(lambda dtype: group.create_array("x", shape=4, dtype=dtype, overwrite=True))
+        makers.append(lambda dtype: group.require_array("y", shape=4, dtype=dtype))
+        makers.append(lambda dtype: group.require_array("y", shape=4, dtype=dtype, exact=True))
+    refused = version != 2 and "(2" in str(dtype)
+    for make in makers:
+        if refused:
+            with pytest.raises((TypeError, ValueError), match=r"'z'.*shape"):
+                make(fields)
+            continue
+        expected, made = make(dtype), make(fields)
+        assert made.metadata == expected.metadata
+        assert made.dtype == dtype.newbyteorder("=")
+        made[1:] = np.ones(3, dtype)
+        np.testing.assert_array_equal(made[1:], np.ones(3, dtype).astype(made.dtype))
+
+
+@pytest.mark.parametrize(
+    "fields", [[["x"]], [["x", "<f4", "a", 1]], [[]], [["x", "<q9"]], [[1, "<f4"]], [["x", [["y"]]]]], ids=str
+)
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_wrong_fields_are_named(fields: Any, version: int) -> None:
+    with pytest.raises(TypeError, match=r"is not a data type: "):
+        zardine.create_array(MemoryStore(), shape=4, dtype=fields, zarr_format=version)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, [("a", "<i2"), ("b", [("c", ">f8"), ("d", "|S3")])]], ids=str)
+def test_every_array_of_v1_that_is_made_opens(dtype: Any) -> None:
+    store = MemoryStore()
+    made = zardine.create_array(store, shape=4, chunks=2, dtype=dtype, zarr_format=1)
+    opened = zardine.open_array(store)
+    assert opened.dtype == made.dtype
+    np.testing.assert_array_equal(opened[...], made[...])
 
 
 def test_what_is_there_is_found_without_being_told(tmp_path: Path) -> None:

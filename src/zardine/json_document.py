@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from math import isinf
+from math import isfinite, isinf, isnan
 from typing import Any, Final, TypeAlias
 
 from zardine.buffers import BytesLike
@@ -317,6 +317,33 @@ def find_non_numbers(data: bytes | bytearray | memoryview) -> list[tuple[str, st
 
     walk(json.loads(text.decode("utf-8"), parse_constant=_Word), "")
     return found
+
+
+def name_non_number(value: float) -> str:
+    """Return the text that fill values have in place of NaN or an infinity."""
+    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def replace_non_numbers(value: JSON, place: str = "", replaced: list[tuple[str, str]] | None = None) -> JSON:
+    """Return ``value`` with texts in place of NaN and infinities, which JSON lacks; ``value`` itself if it has none.
+
+    Add the place and the text of each to ``replaced``.
+    """
+    if isinstance(value, float) and not isfinite(value):
+        text = name_non_number(value)
+        if replaced is not None:
+            replaced.append((place, text))
+        return text
+    parts: list[JSON]
+    if isinstance(value, Mapping):
+        above = f"{place}." if place else ""
+        parts = [replace_non_numbers(each, f"{above}{name}", replaced) for name, each in value.items()]
+        same = all(a is b for a, b in zip(parts, value.values(), strict=True))
+        return value if same else dict(zip(value, parts, strict=True))
+    if isinstance(value, (list, tuple)):
+        parts = [replace_non_numbers(each, f"{place}[{i}]", replaced) for i, each in enumerate(value)]
+        return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
+    return value
 
 
 class _Word(str):

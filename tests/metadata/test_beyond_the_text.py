@@ -304,3 +304,82 @@ def test_a_rewritten_document_has_no_words_that_are_no_json(change):
     assert found["attributes"] | {"e": 1} == {"a": "NaN", "b": ["Infinity"], "c": {"d": "-Infinity"}, "e": 1}
     if change == "consolidated":
         assert found["consolidated_metadata"]["metadata"]["x"]["attributes"]["a"] == "NaN"
+
+
+def strict(data):
+    """Parse a document as programs do that take no word but those of JSON."""
+
+    def fail(word):
+        raise AssertionError(word)
+
+    return json.loads(bytes(data), parse_constant=fail)
+
+
+ODD = {"a": float("nan"), "b": [float("inf")], "c": {"d": [{"e": float("-inf")}]}}
+STRICT = {"a": "NaN", "b": ["Infinity"], "c": {"d": [{"e": "-Infinity"}]}}
+
+
+@pytest.mark.parametrize("change", ["set", "delete", "put", "shape"])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_change_beside_a_bare_word_stores_json(version, change):
+    store = MemoryStore()
+    zardine.create_array(store, shape=4, chunks=2, dtype="f8", zarr_format=version, attributes={"k": 1})
+    first, key = {1: ("meta", "attrs"), 2: (".zarray", ".zattrs"), 3: ("zarr.json", "zarr.json")}[version]
+    document = json.loads(bytes(store.get(key)))
+    (document["attributes"] if version == 3 else document).update(ODD)
+    store.set(key, json.dumps(document).encode())
+    if version < 3:
+        older = json.loads(bytes(store.get(first)))
+        store.set(first, json.dumps(older | {"fill_value": float("nan")}).encode())
+    array = zardine.open_array(store, mode="r+")
+    expected = {"k": 1, **STRICT}
+    if change == "set":
+        array.attrs["n"] = 1
+        expected["n"] = 1
+    elif change == "delete":
+        del array.attrs["k"]
+        del expected["k"]
+    elif change == "put":
+        array.attrs.put({"only": 2})
+        expected = {"only": 2}
+    else:
+        array.resize(6)
+    assert dict(array.attrs) == dict(zardine.open_array(store).attrs) == expected
+    assert {"attributes": expected}.items() <= (
+        strict(store.get(key)) if version == 3 else {"attributes": strict(store.get(key))}
+    ).items()
+    if version < 3:
+        assert strict(store.get(first))["fill_value"] == "NaN"
+        assert zardine.open_array(store).fill_value != zardine.open_array(store).fill_value
+
+
+@pytest.mark.parametrize("change", ["root", "below", "consolidate"])
+def test_a_change_of_a_group_of_v2_beside_a_bare_word_stores_json(change):
+    store = MemoryStore()
+    group = zardine.create_group(store, zarr_format=2)
+    group.create_array("x", shape=4, chunks=2, dtype="i2")
+    group.create_group("g")
+    for key in (".zattrs", "x/.zattrs", "g/.zattrs"):
+        store.set(key, json.dumps(ODD).encode())
+    if change == "consolidate":
+        zardine.consolidate_metadata(store)
+        documents = strict(store.get(".zmetadata"))["metadata"]
+        assert documents[".zattrs"] == documents["x/.zattrs"] == documents["g/.zattrs"] == STRICT
+        assert zardine.open_consolidated(store)["x"].attrs["a"] == "NaN"
+        return
+    (zardine.open_group(store) if change == "root" else zardine.open_group(store)["g"]).attrs["n"] = 1
+    assert strict(store.get(".zattrs" if change == "root" else "g/.zattrs")) == STRICT | {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("fill", "text"), [(float("nan"), "NaN"), (float("inf"), "Infinity"), (float("-inf"), "-Infinity")]
+)
+@pytest.mark.parametrize("version", [1, 2])
+def test_fill_values_that_are_no_numbers_are_texts(version, fill, text):
+    store = MemoryStore()
+    zardine.create_array(store, shape=4, chunks=2, dtype="f4", fill_value=fill, zarr_format=version)
+    assert strict(store.get("meta" if version == 1 else ".zarray"))["fill_value"] == text
+    assert str(zardine.open_array(store)[0]) == str(fill)
+    bytes_of_it = MemoryStore()
+    zardine.create_array(bytes_of_it, shape=4, chunks=2, dtype="S9", fill_value=text.encode(), zarr_format=version)
+    assert zardine.open_array(bytes_of_it)[0] == text.encode()

@@ -13,7 +13,6 @@ import binascii
 import struct
 import warnings
 from collections.abc import Mapping
-from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ import numpy.typing as npt
 
 from zardine.codecs.chain import equals_fill
 from zardine.errors import ZarrUserWarning
-from zardine.json_document import JSON
+from zardine.json_document import JSON, replace_non_numbers
 from zardine.metadata.attributes import FOR_XARRAY
 from zardine.metadata.documents import ArrayMetadata
 
@@ -38,9 +37,9 @@ def strict_attributes(attributes: Mapping[str, JSON]) -> tuple[dict[str, JSON], 
 
     Older documents may hold bare NaN and infinities, which JSON has not; they become the texts that Zarr has for them.
     """
-    remarks: list[str] = []
-    strict: dict[str, JSON] = _strict(attributes, "attributes", remarks)
-    return strict, remarks
+    replaced: list[tuple[str, str]] = []
+    strict = dict(replace_non_numbers(attributes, "attributes", replaced))
+    return strict, [f'{place}: {text} is no JSON, and became the text "{text}"' for place, text in replaced]
 
 
 def names_to_member(
@@ -101,18 +100,6 @@ def warn_of_missing_value(attributes: Mapping[str, JSON], dtype: np.dtype[Any], 
             ZarrUserWarning,
             stacklevel=stacklevel + 1,
         )
-
-
-def _strict(value: JSON, place: str, remarks: list[str]) -> JSON:
-    if isinstance(value, float) and not isfinite(value):
-        text = "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        remarks.append(f'{place}: {text} is no JSON, and became the text "{text}"')
-        return text
-    if isinstance(value, Mapping):
-        return {name: _strict(each, f"{place}.{name}", remarks) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(each, f"{place}[{i}]", remarks) for i, each in enumerate(value)]
-    return value
 
 
 def _number(value: JSON, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:

@@ -12,7 +12,7 @@ from zardine.codecs.base import Codec
 from zardine.codecs.registry import codec_from
 from zardine.creation.chunk_shapes import choose_grid
 from zardine.creation.options import is_word
-from zardine.data_types import DataType, data_type_for
+from zardine.data_types import DataType, data_type_for, numpy_dtype
 from zardine.data_types.v2_fill_values import fill_to_json
 from zardine.data_types.v2_names import dtype_to_json, has_name
 from zardine.json_document import JSON, Extension, Problems
@@ -127,7 +127,7 @@ def _plain(value: Any) -> JSON:
 def _stored_dtype(dtype: Any, filters: list[Mapping[str, JSON]]) -> tuple[np.dtype[Any], list[Mapping[str, JSON]]]:
     """Return the dtype as stored, byte order included, and the filters with the object codec that it needs."""
     if isinstance(dtype, list):
-        dtype = np.dtype(dtype)
+        dtype = numpy_dtype(dtype)
     if isinstance(dtype, np.dtype) and dtype.kind != "T" and dtype.kind in "biufcmMSUVO":
         stored = dtype
     elif dtype in (object, "O", "|O"):

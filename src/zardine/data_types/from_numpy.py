@@ -47,14 +47,12 @@ def data_type_for(dtype_like: object) -> DataType:
         return _from_json(dtype_like)
     if dtype_like is None:
         raise TypeError("None is not a data type; name one, such as 'float64'")
-    if isinstance(dtype_like, list):
-        dtype_like = _pairs(dtype_like)
     try:
-        dtype = np.dtype(dtype_like)  # type: ignore[call-overload]
-    except (TypeError, ValueError, SyntaxError) as error:
+        dtype = numpy_dtype(dtype_like)
+    except TypeError:
         if isinstance(dtype_like, str):
             return _from_json(dtype_like)
-        raise TypeError(f"{dtype_like!r} is not a data type: {error}") from None
+        raise
     return _from_dtype(dtype, repr(dtype_like))
 
 
@@ -117,8 +115,19 @@ def _from_fields(dtype: np.dtype[Any], shown: str) -> Struct:
     return Struct(tuple(fields))
 
 
+def numpy_dtype(dtype_like: Any) -> np.dtype[Any]:
+    """Return ``numpy.dtype(dtype_like)``; take fields also as lists in lists, as documents of Zarr v2 have them.
+
+    Raises ``TypeError`` for everything that NumPy refuses.
+    """
+    try:
+        return np.dtype(_pairs(dtype_like) if isinstance(dtype_like, list) else dtype_like)
+    except (TypeError, ValueError, SyntaxError) as error:
+        raise TypeError(f"{dtype_like!r} is not a data type: {error}") from None
+
+
 def _pairs(fields: list[Any]) -> list[Any]:
-    """Fields as JSON has them, lists in lists, as the tuples that NumPy wants."""
+    """Return fields with the tuples that NumPy wants in place of lists."""
     return [
         tuple(_pairs(part) if isinstance(part, list) and i == 1 else part for i, part in enumerate(field))
         if isinstance(field, (list, tuple))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from math import isfinite, isnan
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.json_document import JSON, Problems
+from zardine.json_document import JSON, Problems, name_non_number
 
 if TYPE_CHECKING:
     from zardine.data_types.base import DataType
@@ -90,7 +90,7 @@ def _number(value: JSON) -> JSON:
 def _float_to_json(value: float) -> JSON:
     if isfinite(value):
         return value
-    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return name_non_number(value)
 
 
 def _parse_long(value: JSON, data_type: DataType, place: str, problems: Problems) -> npt.NDArray[Any] | None:

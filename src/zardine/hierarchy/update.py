@@ -10,7 +10,7 @@ from zardine.buffers import BytesLike
 from zardine.engine.documents import read_document
 from zardine.errors import ArrayNotFoundError, ConditionFailedError
 from zardine.hierarchy.find import document_key, names_of, not_found, parse_found, taken
-from zardine.json_document import parse_json
+from zardine.json_document import parse_json, replace_non_numbers
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import to_documents
 from zardine.metadata.node_names import join_path
@@ -92,6 +92,9 @@ class StoredNode(Generic[M]):
 
     def replaced_by(self, changed: M) -> tuple[M, Version | None]:
         """As :meth:`replace_by`, with the version of the first document, where it was stored and the store says it."""
+        attributes = replace_non_numbers(changed.attributes)
+        if attributes is not changed.attributes:  # the handle shows what is stored
+            changed = changed.with_attributes(attributes)
         written = to_documents(changed)
         versions = _store_changes(self.store, self.path, written, self.readings)
         document = written.get(DOCUMENT_NAME)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from zardine.buffers import BytesLike
 from zardine.errors import MetadataError, Problem
 from zardine.frozen import with_fields
-from zardine.json_document import JSON, Problems, find_non_numbers, load_object
+from zardine.json_document import JSON, Problems, find_non_numbers, load_object, replace_non_numbers
 from zardine.metadata import v1, v2, v3
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, use_parser
 from zardine.metadata.forms import cut_text, find_by_text, note_text
@@ -194,8 +194,8 @@ def _first_json(metadata: NodeMetadata) -> dict[str, JSON]:
 
 
 def _dump(document: JSON) -> bytes:
-    """Return a document as zarr-python 2 writes it."""
-    return json.dumps(document, indent=4, sort_keys=True, ensure_ascii=True).encode("ascii")
+    """Return a document as zarr-python 2 writes it, with texts in place of NaN and infinities, which JSON lacks."""
+    return json.dumps(replace_non_numbers(document), indent=4, sort_keys=True, allow_nan=False).encode("ascii")
 
 
 use_parser(parse_node_json)

@@ -39,7 +39,7 @@ class FormOfV1(OlderForm):
             "dtype": self.dtype,
             "compression": compression,
             "compression_opts": options,
-            "fill_value": _bare(fill_value),
+            "fill_value": fill_value,
             "order": self.order,
             **metadata.unknown,
         }
@@ -53,11 +53,8 @@ def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Proble
     check_format(document, 1, problems)
     if attributes is None:
         problems.note(ATTRIBUTES, "the document is missing; it is required")
-    dtype = document.get("dtype")
-    if isinstance(dtype, list) and any(isinstance(field, list) and len(field) > 2 for field in dtype):
-        problems.add("dtype", "a field has a shape; there are none in v1")
-    if dtype == "|O":
-        problems.add("dtype", "there are no objects in v1")
+    for reason in _explain_bad_dtype(document.get("dtype")):
+        problems.add("dtype", reason)
     compressor = _compressor(document.get("compression"), document.get("compression_opts"), problems)
     words = {name: value for name, value in document.items() if name not in ("compression", "compression_opts")}
     fill_value = document.get("fill_value")
@@ -86,11 +83,28 @@ def explain_unfit(metadata: ArrayMetadata) -> list[str]:
         reasons.append("v1 has no filters")
     if older.dimension_separator not in (None, "."):
         reasons.append(f"v1 has no chunk keys with {older.dimension_separator!r}")
-    if older.dtype == "|O":
-        reasons.append("v1 has no objects")
+    reasons += [f"dtype: {reason}" for reason in _explain_bad_dtype(older.dtype)]
     if not has_compression(older.compressor):
         reasons.append(f"v1 has no compression {(older.compressor or {}).get('id')}")
     return reasons
+
+
+def _explain_bad_dtype(dtype: JSON) -> list[str]:
+    """Return why v1 has no such ``dtype``, which v2 may have; an empty list if v1 has it."""
+    if dtype == "|O":
+        return ["v1 has no objects"]
+    name = _find_shaped_field(dtype)
+    return [] if name is None else [f"the field {name!r} has a shape; v1 has fields of a name and a type only"]
+
+
+def _find_shaped_field(dtype: JSON) -> JSON | None:
+    """Return the name of the first field with a shape, in nested structs too; ``None`` if there is none."""
+    for field in dtype if isinstance(dtype, (list, tuple)) else ():
+        if isinstance(field, (list, tuple)) and len(field) >= 2:
+            found = field[0] if len(field) > 2 else _find_shaped_field(field[1])
+            if found is not None:
+                return found
+    return None
 
 
 def has_compression(compressor: Mapping[str, JSON] | None) -> bool:
@@ -131,9 +145,3 @@ def _compression(compressor: Mapping[str, JSON] | None) -> tuple[str, JSON]:
     if identifier in _LEVELS:
         return str(identifier), options.get("level", _DEFAULT_LEVEL[str(identifier)])
     return ("lzma", options) if identifier == "lzma" else ("", None)
-
-
-def _bare(value: JSON) -> JSON:
-    """Return NaN and infinities as v1 has them, which its text leaves to Python's JSON."""
-    known = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-    return known.get(value, value) if isinstance(value, str) else value

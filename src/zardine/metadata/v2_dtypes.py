@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from zardine.data_types import DataType, data_type_for
+from zardine.data_types import DataType, data_type_for, numpy_dtype
 from zardine.data_types.base64_text import MAX_ITEM_SIZE
 from zardine.data_types.numpy_types import NumpyType
 from zardine.data_types.v2_names import OBJECT
@@ -49,6 +50,22 @@ def data_type_of(dtype: np.dtype[Any]) -> DataType:
         return data_type_for(dtype)
     except TypeError:
         return NumpyType(dtype.newbyteorder("="))
+
+
+def dtype_in_memory(dtype_like: object) -> np.dtype[Any]:
+    """Return the NumPy dtype in memory of what users pass as ``dtype``, also of records that v3 lacks and v2 has.
+
+    Raises as :func:`zardine.data_types.data_type_for` for what no version of Zarr has.
+    """
+    try:
+        return data_type_for(dtype_like).dtype
+    except TypeError:
+        stored = None
+        with suppress(TypeError):
+            stored = numpy_dtype(dtype_like)
+        if stored is None or stored.itemsize == 0 or stored.kind == "O":
+            raise
+        return data_type_of(stored).dtype
 
 
 def byte_orders(dtype: np.dtype[Any]) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from json.encoder import encode_basestring, encode_basestring_ascii
-from math import isfinite, isnan
+from math import isfinite
 from operator import attrgetter
 from typing import Any
 
@@ -24,6 +24,7 @@ from zardine.json_document import (
     may_be_ignored,
     parse_extension,
     parse_shape,
+    replace_non_numbers,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.forms import cut_text, find_by_text, note_text, parse_by_form
@@ -186,7 +187,7 @@ def _serialized(metadata: ArrayMetadata | GroupMetadata) -> bytes:
     try:
         return _encoded(document)
     except ValueError:  # NaN and infinities, which others wrote
-        return _encoded(_without_non_numbers(document))
+        return _encoded(replace_non_numbers(document))
 
 
 _steady_members: Callable[[ArrayMetadata], tuple[object, ...]] = attrgetter(
@@ -214,17 +215,6 @@ def _encoded(document: Mapping[str, JSON]) -> bytes:
         return _indented(document, ascii_only=False).encode("utf-8")
     except UnicodeEncodeError:  # lone surrogates in attributes: UTF-8 has them only as JSON escapes
         return _indented(document, ascii_only=True).encode("ascii")
-
-
-def _without_non_numbers(value: Any) -> Any:
-    """Return ``value`` with the words that fill values have for NaN and infinities, which are no JSON."""
-    if isinstance(value, Mapping):
-        return {name: _without_non_numbers(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_non_numbers(each) for each in value]
-    if isinstance(value, float) and not isfinite(value):
-        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def _indented(document: Mapping[str, JSON], *, ascii_only: bool) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from zardine.data_types import data_type_for
+from zardine.metadata.v2_dtypes import dtype_in_memory
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import (
     as_values,
@@ -49,7 +49,7 @@ def full_like(a: npt.ArrayLike, *, zarr_format: int | None = None, **kwargs: Unp
 
 def plain_fill(make: Any, dtype: Any) -> Any:
     """Return what ``numpy.zeros`` or ``numpy.ones`` fills an array of a user's ``dtype`` with."""
-    wanted = data_type_for("float64" if dtype is None else dtype).dtype
+    wanted = dtype_in_memory("float64" if dtype is None else dtype)
     if wanted.kind == "O":  # bytes of varying length, where NumPy would put numbers
         return b"" if make is np.zeros else b"1"
     return make((), wanted)[()]

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from zardine.creation.options import CodecsLike, DTypeLike, ShapeLike
 from zardine.creation.v3 import as_written, parse_shape
-from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike
 from zardine.engine.freshness import is_far, moment, note_opened
 from zardine.engine.side_by_side import Descent
@@ -46,6 +45,7 @@ from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, format_of_new, parse_node_json
 from zardine.metadata.node_names import can_be_named, join_path, normalize_path
+from zardine.metadata.v2_dtypes import dtype_in_memory
 from zardine.nodes.argument_hints import with_hints, with_options_of
 from zardine.nodes.array import Array
 from zardine.nodes.attributes import Attributes, AttributesChange
@@ -386,7 +386,7 @@ class Group:
         if array.shape != parse_shape(shape):
             raise TypeError(f"array {name!r} is there with shape {array.shape}, not {parse_shape(shape)}")
         if dtype is not None:
-            wanted = data_type_for(dtype).dtype
+            wanted = dtype_in_memory(dtype)
             if array.dtype != wanted and (exact or not np.can_cast(array.dtype, wanted)):
                 raise TypeError(f"array {name!r} is there with dtype {array.dtype}, not {wanted}")
         return array if config is None else array.with_config(config)
