@@ -128,6 +128,8 @@ def use(document: bytes) -> str:
     str(node.info)
     repr(node)
     if isinstance(node, zardine.Group):
+        if "consolidated_metadata" in json.loads(document) and node.metadata.consolidated_metadata is None:
+            return "refused"
         try:
             for _, member in node.members(max_depth=None):
                 repr(member)

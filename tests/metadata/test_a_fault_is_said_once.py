@@ -106,7 +106,10 @@ def problems_of(key, data):
         store.set(".zgroup", b'{"zarr_format": 2}')
     store.set(key, data)
     try:
-        zardine.open(store, mode="r")
+        if key == ".zmetadata":  # which is passed over, unless it is wanted
+            zardine.open_consolidated(store, mode="r")
+        else:
+            zardine.open(store, mode="r")
     except MetadataError as error:
         return [str(problem) for problem in error.problems]
     except ZardineError:

@@ -57,6 +57,10 @@ def notes(store):
     return [(note.key, note.message) for note in report.notes]
 
 
+def regular(*lengths):
+    return {"name": "regular", "configuration": {"chunk_shape": list(lengths)}}
+
+
 def sharding(inner=(LITTLE,), **more):
     return {
         "name": "sharding_indexed",
@@ -383,3 +387,42 @@ def test_fill_values_that_are_no_numbers_are_texts(version, fill, text):
     bytes_of_it = MemoryStore()
     zardine.create_array(bytes_of_it, shape=4, chunks=2, dtype="S9", fill_value=text.encode(), zarr_format=version)
     assert zardine.open_array(bytes_of_it)[0] == text.encode()
+
+
+CONSOLIDATED = {"kind": "inline", "must_understand": False, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("member", "place"),
+    [
+        (CONSOLIDATED, None),
+        ({key: CONSOLIDATED[key] for key in ("must_understand", "metadata")}, "consolidated_metadata.kind"),
+        ({key: CONSOLIDATED[key] for key in ("kind", "metadata")}, "consolidated_metadata.must_understand"),
+        (CONSOLIDATED | {"must_understand": True}, "consolidated_metadata.must_understand"),
+    ],
+)
+def test_consolidated_metadata_says_its_kind_and_that_it_may_be_ignored(member, place):
+    store = stored(**{"zarr.json": {"zarr_format": 3, "node_type": "group", "consolidated_metadata": member}})
+    assert [message.partition(": ")[0] for _, message in notes(store)] == ([] if place is None else [place])
+    assert list(zardine.open_consolidated(store)) == []
+
+
+@pytest.mark.parametrize(
+    ("document", "places"),
+    [
+        (ARRAY | {"shape": [4, 0]}, []),
+        (ARRAY | {"shape": [0, 4], "chunk_grid": regular(0, 4)}, ["chunk_grid.configuration.chunk_shape[0]"]),
+        (
+            ARRAY | {"shape": [0, 0], "chunk_grid": regular(0, 0)},
+            ["chunk_grid.configuration.chunk_shape[0]", "chunk_grid.configuration.chunk_shape[1]"],
+        ),
+        (OLDER | {"chunks": [0]}, ["chunks[0]"]),
+        (OLDER | {"chunks": [False]}, ["chunks[0]"]),
+        (OLDER | {"shape": [0], "chunks": [0]}, ["chunks[0]"]),
+        (V1 | {"shape": [0], "chunks": [0]}, ["chunks[0]"]),
+    ],
+)
+def test_chunks_of_length_0_are_noted(document, places):
+    key = {1: "meta", 2: ".zarray", 3: "zarr.json"}[document["zarr_format"]]
+    store = stored(**{key: document}, **({"attrs": {}} if key == "meta" else {}))
+    assert [message.partition(": ")[0] for _, message in notes(store)] == places

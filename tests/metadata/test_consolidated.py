@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import zardine
-from zardine.errors import MetadataError
+from zardine.errors import MetadataError, ZarrUserWarning
 from zardine.storage import CountingStore, MemoryStore
 
 
@@ -150,8 +150,8 @@ def test_paths_that_are_none(zarr_format: int, path: str) -> None:
     own = "x" if zarr_format == 3 else "x/.zarray"
     nodes[path + own[1:]] = nodes[own]
     store.set(key, json.dumps(changed).encode())
-    with pytest.raises(MetadataError, match="metadata"):
-        zardine.open_group(store)
+    with pytest.warns(ZarrUserWarning, match="consolidated metadata of .* are broken"):
+        assert list(zardine.open_group(store)) == ["x"]
 
 
 @pytest.mark.parametrize("path", ["__x", "...", "g/__x"])
@@ -176,5 +176,120 @@ def test_a_member_is_an_object() -> None:
     changed = document(store)
     changed["consolidated_metadata"]["metadata"]["x"] = 5
     store.set("zarr.json", json.dumps(changed).encode())
-    with pytest.raises(MetadataError, match=r"metadata\.x"):
-        zardine.open_group(store)
+    with pytest.warns(ZarrUserWarning, match=r"metadata\.x"):
+        assert zardine.open_group(store)["x"].shape == (4,)
+
+
+BROKEN_V2: dict[str, Any] = {
+    "no JSON": b"{",
+    "empty": b"",
+    "no text": b"\xff\xfe",
+    "a list": [],
+    "no metadata": {"zarr_consolidated_format": 1},
+    "a list of metadata": {"zarr_consolidated_format": 1, "metadata": []},
+    "another format": {"zarr_consolidated_format": 2, "metadata": {".zgroup": {"zarr_format": 2}}},
+    "no group": {"zarr_consolidated_format": 1, "metadata": {"x/.zarray": {}}},
+    "a number for a document": {"zarr_consolidated_format": 1, "metadata": {".zgroup": {}, "x/.zarray": 5}},
+    "a key of periods": {"zarr_consolidated_format": 1, "metadata": {".zgroup": {}, "../x/.zarray": {}}},
+    "below an array": {
+        "zarr_consolidated_format": 1,
+        "metadata": {".zgroup": {}, "x/.zarray": {"shape": []}, "x/y/.zarray": {"shape": []}},
+    },
+    "too deep": b'{"metadata":' + b"[" * 1000 + b"]" * 1000 + b"}",
+}
+BROKEN_V3: dict[str, Any] = {
+    "a number": 5,
+    "a list": [],
+    "no metadata": {"kind": "inline", "must_understand": False},
+    "a list of metadata": {"kind": "inline", "must_understand": False, "metadata": []},
+    "another kind": {"kind": "elsewhere", "must_understand": False, "metadata": {}},
+    "a number for a document": {"kind": "inline", "must_understand": False, "metadata": {"x": 5}},
+    "a path of periods": {"kind": "inline", "must_understand": False, "metadata": {"../x": {}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "broken"),
+    [*((2, each) for each in BROKEN_V2.values()), *((3, each) for each in BROKEN_V3.values())],
+    ids=[*(f"v2 {each}" for each in BROKEN_V2), *(f"v3 {each}" for each in BROKEN_V3)],
+)
+def test_a_broken_copy_does_not_close_the_group(version: int, broken: Any) -> None:
+    """The documents of the nodes are read, one warning says so, ``verify`` reports a fault, and it is made anew."""
+    store = MemoryStore()
+    root = zardine.create_group(store, zarr_format=version, attributes={"a": 1})
+    root.create_array("x", shape=(4,), dtype="i2", fill_value=7)
+    root.create_group("g").create_array("y", shape=(2,), dtype="i2")
+    zardine.consolidate_metadata(store)
+    key = ".zmetadata" if version == 2 else "zarr.json"
+    if version == 3:
+        broken = {**document(store), "consolidated_metadata": broken}
+    store.set(key, broken if isinstance(broken, bytes) else json.dumps(broken).encode())
+    for use in (None, False):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            group = zardine.open_group(store, use_consolidated=use)
+            assert group["x"][0] == 7
+            assert group["g/y"].shape == (2,)
+            assert sorted(group) == ["g", "x"]
+            assert group.attrs["a"] == 1
+        assert len(told) == (use is None), [str(each.message) for each in told]
+    with pytest.raises(MetadataError, match=r"are broken: zardine\.consolidate_metadata makes them anew"):
+        zardine.open_consolidated(store)
+    report = zardine.verify(store)
+    assert {(fault.kind, fault.key) for fault in report.faults} == {("consolidated", key)}
+    group.attrs["b"] = 2
+    if version == 2:
+        assert bytes(store.get(key) or b"") == (broken if isinstance(broken, bytes) else json.dumps(broken).encode())
+    else:
+        assert "consolidated_metadata" not in document(store)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zardine.consolidate_metadata(store)
+        again = zardine.open_consolidated(store)
+    assert dict(again.attrs) == {"a": 1, "b": 2}
+    assert [path for path, _ in again.members(max_depth=None)] == ["g", "g/y", "x"]
+    assert zardine.verify(store).ok
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_broken_copy_is_made_anew_by_convert(version: int) -> None:
+    store = MemoryStore()
+    zardine.create_group(store, zarr_format=version).create_array("x", shape=(4,), dtype="i2")
+    zardine.consolidate_metadata(store)
+    if version == 2:
+        store.set(".zmetadata", b"{")
+    else:
+        store.set("zarr.json", json.dumps({**document(store), "consolidated_metadata": 5}).encode())
+    for target in (2, 3):
+        made = MemoryStore()
+        zardine.convert(store, made, zarr_format=target)
+        assert zardine.verify(made).ok
+        assert list(zardine.open_consolidated(made)) == ["x"]
+
+
+@pytest.mark.parametrize("place", ["copy", "document", "both", "neither"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_consolidated_nan_is_that_of_the_document(version: int, place: str) -> None:
+    """Bare words and the texts that zardine stores for them say the same, at any depth."""
+    store = MemoryStore()
+    root = zardine.create_group(store, zarr_format=version)
+    for node in (root.create_array("x", shape=(4,), dtype="f4", fill_value=float("nan")), root.create_group("g")):
+        node.attrs.update({"a": "NaN", "b": [1, {"c": ["-Infinity", "Infinity"]}]})
+    zardine.consolidate_metadata(store)
+    copy = ".zmetadata" if version == 2 else "zarr.json"
+    keys = [key for key in store.list() if key != copy]
+    for key in {"copy": [copy], "document": keys, "both": [copy, *keys], "neither": []}[place]:
+        text = bytes(store.get(key) or b"")
+        for word in (b"-Infinity", b"Infinity", b"NaN"):
+            text = text.replace(b'"%b"' % word, word)
+        if version == 3:
+            text = text.replace(b'"fill_value": NaN', b'"fill_value": "NaN"')
+        store.set(key, text)
+    report = zardine.verify(store)
+    assert report.faults == ()
+    assert {note.kind for note in report.notes} <= {"nonstandard"}
+    text = bytes(store.get(copy) or b"")
+    for word in (b'"NaN"', b"NaN"):
+        text = text.replace(word, b"0")
+    store.set(copy, text)
+    assert {fault.kind for fault in zardine.verify(store).faults} >= {"consolidated"}

@@ -217,14 +217,25 @@ def test_wrong_members_of_arrays(changes: dict[str, Any], place: str) -> None:
         ({"attributes": 1}, "attributes"),
         ({"shape": [1]}, "shape"),
         ({"extra": None}, "extra"),
-        ({"consolidated_metadata": 1}, "consolidated_metadata"),
-        ({"consolidated_metadata": {"kind": "inline"}}, "consolidated_metadata.metadata"),
-        ({"consolidated_metadata": {"kind": "other", "metadata": {}}}, "consolidated_metadata.kind"),
-        ({"consolidated_metadata": {"kind": "inline", "metadata": {"a": 1}}}, "consolidated_metadata.metadata.a"),
     ],
 )
 def test_wrong_members_of_groups(changes: dict[str, Any], place: str) -> None:
     assert places(group_document(**changes)) == [place]
+
+
+@pytest.mark.parametrize(
+    ("member", "place"),
+    [
+        (1, "consolidated_metadata"),
+        ({"kind": "inline"}, "consolidated_metadata.metadata"),
+        ({"kind": "other", "metadata": {}}, "consolidated_metadata.kind"),
+        ({"kind": "inline", "metadata": {"a": 1}}, "consolidated_metadata.metadata.a"),
+    ],
+)
+def test_wrong_consolidated_metadata_is_passed_over(member: Any, place: str) -> None:
+    metadata = GroupMetadata.from_dict(group_document(consolidated_metadata=member))
+    assert metadata.consolidated_metadata is None
+    assert [problem.place for problem in metadata.consolidated_faults] == [place]
 
 
 def test_all_problems_are_reported_at_once() -> None:

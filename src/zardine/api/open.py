@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zardine.api.create import create
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import moment, note_opened
-from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, ZarrUserWarning
+from zardine.errors import ArrayNotFoundError, GroupNotFoundError, MetadataError, NodeNotFoundError, ZarrUserWarning
 from zardine.hierarchy.ancestors import Above, look_for_new_group
 from zardine.hierarchy.find import (
     UNFINISHED,
@@ -206,6 +206,12 @@ def _open_found_group(
             found, inner, zarr_format=zarr_format, attributes=attributes, is_free=seen.is_free, above=above
         )
     _warn_of_two(found, inner, metadata, zarr_format, seen)
+    if use_consolidated and metadata.consolidated_faults:
+        raise MetadataError(
+            f"the consolidated metadata of {describe(found, inner)} are broken: zardine.consolidate_metadata makes "
+            "them anew, and use_consolidated=None reads the documents of the nodes",
+            metadata.consolidated_faults,
+        )
     if use_consolidated and metadata.consolidated_metadata is None:
         raise ValueError(
             f"the metadata of {describe(found, inner)} is not consolidated: see consolidate_metadata, or open it with "

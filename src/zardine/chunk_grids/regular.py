@@ -35,6 +35,8 @@ class RegularGrid(ChunkGrid):
                 problems.add(
                     f"{place}.chunk_shape[{axis}]", f"chunks of length 0 cannot hold an axis of length {length}"
                 )
+            elif size == 0:
+                problems.note(f"{place}.chunk_shape[{axis}]", "0 is no length of a chunk; it is read as 1")
         return cls(chunk_shape) if len(problems.found) == before else None
 
     def configuration(self) -> dict[str, JSON]:

@@ -317,12 +317,13 @@ def _is_draft(codecs: Iterable[Codec]) -> bool:
     return any(isinstance(codec, ShardingCodec) and (codec.draft or _is_draft(codec.codecs)) for codec in codecs)
 
 
-def codec_notes(layout: ArrayLayout) -> list[Problem]:
-    """What is read of the codecs of an array of Zarr v3 although their specifications have it otherwise."""
+def layout_notes(layout: ArrayLayout) -> list[Problem]:
+    """Return what is read of the grid and codecs of a v3 array although their specifications have it otherwise."""
     metadata = layout.metadata
     if metadata.zarr_format != 3:
         return []
     problems = Problems(with_notes=True)
+    parse_chunk_grid(metadata.chunk_grid, metadata.shape, problems)
     codecs = [parse_codec(each.to_json(), f"codecs[{i}]", problems) for i, each in enumerate(metadata.codecs)]
     spec = ChunkSpec(_first_shape(layout.grids.storage), metadata.data_type, metadata.fill)
     build_chain([codec for codec in codecs if codec is not None], spec, "codecs", problems)

@@ -511,6 +511,16 @@ def warn_of_bad_name(place: str, name: str, reason: str) -> None:
     )
 
 
+def warn_of_broken_consolidated(place: str, group: GroupMetadata) -> None:
+    """Warn that the documents of the nodes below a group are read instead of its consolidated metadata."""
+    warn_user(
+        f"the consolidated metadata of {place} are broken, and the documents of its nodes are read instead: "
+        f"{group.consolidated_faults[0]}. zardine.consolidate_metadata makes them anew",
+        ZarrUserWarning,
+        through=("zardine", "xarray"),
+    )
+
+
 def unfinished_work(store: Store, path: str, seen: Seen | None = None) -> str | None:
     """Return what is being made at a place, or was cut off: ``conversion`` or ``rechunking``; ``None`` for nothing.
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.data_types.base import DataType
+from zardine.errors import Problem
 from zardine.frozen import with_fields
 from zardine.json_document import JSON, Extension, copy_json
 from zardine.metadata.numcodecs_objects import shown_codec
@@ -258,6 +259,8 @@ class GroupMetadata:
     """Documents of the nodes below, by path relative to the group, as one document holds them; ``None``: absent."""
     unknown: Mapping[str, JSON] = field(default_factory=dict)
     zarr_format: int = 3
+    consolidated_faults: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
+    """What is wrong with the stored consolidated metadata, which then count as absent."""
 
     def __post_init__(self) -> None:
         consolidated = self.consolidated_metadata
@@ -301,7 +304,7 @@ class GroupMetadata:
 
     def with_consolidated(self, consolidated: Mapping[str, Mapping[str, JSON]] | None) -> GroupMetadata:
         """Return the same group with other consolidated metadata, or none."""
-        return replace(self, consolidated_metadata=consolidated)
+        return replace(self, consolidated_metadata=consolidated, consolidated_faults=())
 
     def __hash__(self) -> int:
         return hash(("group", self.zarr_format))

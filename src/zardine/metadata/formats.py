@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TypeAlias
 
@@ -120,13 +121,15 @@ def _parse_older(
     first = documents[name]
     assert first is not None
     loaded: dict[str, JSON] = {name: load_object(first, subject)}
+    faults: list[Problem] = []
     for each, data in documents.items():
         if data is not None and each != name:
             try:
                 attributes = each in (v2.ATTRIBUTES, v1.ATTRIBUTES)
                 loaded[each] = load_object(data, subject, only_attributes=attributes)
             except MetadataError as error:
-                problems.found.extend(Problem(each, problem.message) for problem in error.problems)
+                found = faults if each == v2.CONSOLIDATED else problems.found
+                found.extend(Problem(each, problem.message) for problem in error.problems)
     problems.raise_if_any(subject)
     node: NodeMetadata | None
     if name == v2.ARRAY:
@@ -137,7 +140,7 @@ def _parse_older(
         node = v1.parse_array(loaded[name], loaded.get(v1.ATTRIBUTES), problems)
     problems.raise_if_any(subject)
     assert node is not None
-    return node
+    return replace(node, consolidated_faults=tuple(faults)) if faults and isinstance(node, GroupMetadata) else node
 
 
 def parse_words_of_v2(

@@ -24,6 +24,7 @@ from zardine.json_document import (
     parse_choice,
     parse_integers,
     parse_shape,
+    show,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, OlderForm
 from zardine.metadata.forms import parse_by_form
@@ -83,6 +84,9 @@ def parse_common(
         shape = parse_shape(document["shape"], "shape", problems)
     if "chunks" in document:
         lengths = document["chunks"]
+        for i, length in enumerate(lengths if isinstance(lengths, list) else ()):
+            if length is False or length == 0:
+                problems.note(f"chunks[{i}]", f"{show(length)} is no length of a chunk; it is read as 1")
         if zarr_format == 2 and isinstance(lengths, list):  # others wrote 0 and false, which zarr-python reads as 1
             lengths = [1 if length is False or length == 0 else length for length in lengths]
         chunks = parse_integers(lengths, "chunks", problems, low=0)
@@ -143,19 +147,27 @@ def parse_group(
 ) -> GroupMetadata | None:
     """Return the group that ``.zgroup``, ``.zattrs`` and, if it is there, ``.zmetadata`` describe.
 
-    Notes every problem.
+    Notes every problem; those of ``.zmetadata`` in the result.
     """
     if "zarr_format" not in document:
         problems.add("zarr_format", "the member is missing; it is required")
     check_format(document, 2, problems)
     attributes = parse_attributes(attributes, problems)
-    nodes = None if consolidated is None else _parse_consolidated(consolidated, problems)
+    faults = Problems(with_notes=problems.with_notes)
+    nodes = None if consolidated is None else _parse_consolidated(consolidated, faults)
+    problems.notes += faults.notes
     unknown = {name: value for name, value in document.items() if name != "zarr_format"}
     for name in unknown:
         problems.note(name, "a group has no such member: leave it out")
     if problems:
         return None
-    return GroupMetadata(attributes=attributes, consolidated_metadata=nodes, unknown=unknown, zarr_format=2)
+    return GroupMetadata(
+        attributes=attributes,
+        consolidated_metadata=None if faults else nodes,
+        unknown=unknown,
+        zarr_format=2,
+        consolidated_faults=tuple(faults.found),
+    )
 
 
 def _plain_fill(value: JSON, fill: npt.NDArray[Any], data_type: DataType, dtype: np.dtype[Any]) -> JSON:

@@ -139,14 +139,21 @@ def _has_others(value: JSON) -> bool:
 
 
 def parse_group(document: Mapping[str, JSON], problems: Problems) -> GroupMetadata | None:
-    """Return a group document; notes every problem."""
+    """Return a group document; notes every problem. Those of consolidated metadata are noted in the result."""
     attributes = _parse_attributes(document.get("attributes", {}), problems)
     if document.get("consolidated_metadata", ()) is None:
         problems.note("consolidated_metadata", "null is no consolidated metadata: leave the member out")
-    consolidated = _parse_consolidated(document.get("consolidated_metadata"), problems)
+    faults = Problems(with_notes=problems.with_notes)
+    consolidated = _parse_consolidated(document.get("consolidated_metadata"), faults)
+    problems.notes += faults.notes
     unknown = _parse_unknown(document, _GROUP_MEMBERS, problems)
-    return (
-        None if problems else GroupMetadata(attributes=attributes, consolidated_metadata=consolidated, unknown=unknown)
+    if problems:
+        return None
+    return GroupMetadata(
+        attributes=attributes,
+        consolidated_metadata=None if faults else consolidated,
+        unknown=unknown,
+        consolidated_faults=tuple(faults.found),
     )
 
 
@@ -329,8 +336,12 @@ def _parse_consolidated(value: JSON, problems: Problems) -> dict[str, Mapping[st
     if not isinstance(value, Mapping):
         problems.expected(place, "an object", value)
         return None
-    if value.get("kind", "inline") != "inline":
+    if "kind" not in value:
+        problems.note(f"{place}.kind", 'the member is missing; "inline" is meant')
+    elif value["kind"] != "inline":
         problems.expected(f"{place}.kind", '"inline"', value["kind"])
+    if not may_be_ignored(value):
+        problems.note(f"{place}.must_understand", "it is not false, so that programs which do not know the member stop")
     nodes = value.get("metadata", MISSING)
     if not isinstance(nodes, Mapping):
         problems.expected(f"{place}.metadata", "an object of metadata documents by path", nodes)

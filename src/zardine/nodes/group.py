@@ -38,6 +38,7 @@ from zardine.hierarchy.find import (
     load_group,
     not_found,
     refuse_unfinished,
+    warn_of_broken_consolidated,
 )
 from zardine.hierarchy.place import find_place, same_place
 from zardine.hierarchy.update import update_node
@@ -96,6 +97,8 @@ class Group:
             raise TypeError("a Group is made by zardine.open_group and zardine.create_group, or of an AsyncGroup")
         self._store = store
         self._path = path
+        if metadata.consolidated_faults:
+            warn_of_broken_consolidated(describe(store, path), metadata)
         self._metadata = metadata.with_consolidated(None)
         nodes = metadata.consolidated_metadata
         self._consolidated = None if nodes is None else Consolidated(store, path, metadata.zarr_format, nodes)

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from zardine.errors import MetadataError
 from zardine.hierarchy.find import UNFINISHED_NODE
+from zardine.json_document import replace_non_numbers
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.metadata.formats import NodeMetadata, document_names, parse_node_json
+from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.metadata.node_names import join_path
 from zardine.metadata.v2 import CONSOLIDATED
+from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.tools.report import Fault
 
 _KIND = "consolidated"
@@ -20,9 +22,18 @@ def check_consolidated(nodes: Mapping[str, Sequence[NodeMetadata]]) -> Iterator[
     for path, found in nodes.items():
         for group in found:
             if isinstance(group, GroupMetadata) and group.consolidated_metadata is not None:
-                name = CONSOLIDATED if group.zarr_format == 2 else document_names(3, "group")[0]
                 for message in _differences(path, group, nodes):
-                    yield Fault(f"/{path}", join_path(path, name), kind=_KIND, message=message)
+                    yield _fault(path, group, message)
+
+
+def broken_consolidated(path: str, group: GroupMetadata) -> list[Fault]:
+    """Return the faults that make the consolidated metadata of a group unreadable."""
+    return [_fault(path, group, str(problem)) for problem in group.consolidated_faults]
+
+
+def _fault(path: str, group: GroupMetadata, message: str) -> Fault:
+    name = CONSOLIDATED if group.zarr_format == 2 else DOCUMENT_NAME
+    return Fault(f"/{path}", join_path(path, name), kind=_KIND, message=message)
 
 
 def _differences(path: str, group: GroupMetadata, nodes: Mapping[str, Sequence[NodeMetadata]]) -> Iterator[str]:
@@ -56,7 +67,7 @@ def _differences(path: str, group: GroupMetadata, nodes: Mapping[str, Sequence[N
 
 def _unlike(one: NodeMetadata, other: NodeMetadata) -> list[str]:
     """Return the members that mean something else in one document; a default may be written or left out."""
-    first, second = one.to_dict(), other.to_dict()
+    first, second = replace_non_numbers(one.to_dict()), replace_non_numbers(other.to_dict())
     alike = {"consolidated_metadata", UNFINISHED_NODE}
     if isinstance(one, ArrayMetadata) and isinstance(other, ArrayMetadata):
         if one.codecs == other.codecs:

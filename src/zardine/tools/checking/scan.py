@@ -12,7 +12,7 @@ from zardine.engine.array_config import ArrayConfig
 from zardine.engine.documents import get_document
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.layout import ArrayLayout, codec_notes, prepare_layout
+from zardine.engine.layout import ArrayLayout, layout_notes, prepare_layout
 from zardine.engine.side_by_side import Descent
 from zardine.errors import (
     ArrayChangedError,
@@ -25,7 +25,7 @@ from zardine.errors import (
 )
 from zardine.hierarchy.find import HIDDEN, UNFINISHED, UNFINISHED_NODE, describe, unfinished_work
 from zardine.json_document import Problems, parse_json
-from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import (
     ALL_NAMES,
     FORMATS,
@@ -39,6 +39,7 @@ from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.stores.attempts import LOOKS
 from zardine.stores.base import Store
 from zardine.tools import hidden_keys
+from zardine.tools.checking.consolidated import broken_consolidated
 from zardine.tools.checking.left_out import check_left_out
 from zardine.tools.checking.stored_object import StoredObject
 from zardine.tools.report import Fault, note
@@ -182,13 +183,15 @@ class _Documents:
             if isinstance(node, ArrayMetadata):
                 layout = prepare_layout(node, "")
                 self.sources.append(ArrayHandle(store, path, layout, ArrayConfig.from_settings()))
-                found.notes += _nonstandard(path, key, codec_notes(layout))
+                found.notes += _nonstandard(path, key, layout_notes(layout))
             elif VECTORS in node.attributes:
                 message = "a store of Zarr Vectors: zardine.vectors.validate and repair know what is in its chunks"
                 found.notes.append(note(f"/{path}", key, kind="vectors", message=message))
             elif UNFINISHED_NODE in node.unknown:
                 message = "its writer was killed, or is at work: written anew, with mode='w', it is finished"
                 found.notes.append(note(f"/{path}", key, kind="unfinished", message=message))
+            if isinstance(node, GroupMetadata) and node.consolidated_faults:
+                found.faults += broken_consolidated(path, node)
             found.notes += _nonstandard(path, key, [*note_documents(name, documents), *_note_path(path, version)])
             return node
         except MetadataError as error:

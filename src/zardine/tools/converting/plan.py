@@ -131,7 +131,9 @@ def consolidated(plans: Mapping[str, NodePlan]) -> dict[str, NodePlan]:
     result = {}
     for path, plan in plans.items():
         target = plan.target
-        if isinstance(target, GroupMetadata) and target.consolidated_metadata is not None:
+        if isinstance(target, GroupMetadata) and (
+            target.consolidated_metadata is not None or target.consolidated_faults
+        ):
             target = target.with_consolidated(documents_below(plans, path))
         result[path] = replace(plan, target=target)
     return result
