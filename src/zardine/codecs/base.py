@@ -212,6 +212,8 @@ class ArrayArrayCodec(Codec):
 
     elementwise: ClassVar[bool] = False
     """Each element is encoded by itself, so that the codec may as well run on each inner chunk of a shard."""
+    moves_only: ClassVar[bool] = False
+    """The encoded chunk has the same elements in other places, so that elementwise codecs may as well run after it."""
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         """The encoded representation (``compute_encoded_representation_type``)."""
@@ -261,6 +263,13 @@ class ArrayBytesCodec(Codec):
         ``box``: the first element along each axis, and the one after the last.
         """
         return self.decode(data, spec)
+
+    def with_filters(self, filters: Sequence[ArrayArrayCodec]) -> ArrayBytesCodec | None:
+        """Return the codec that runs elementwise ``filters`` on each part before it decides whether that is empty.
+
+        ``None`` if this codec stores a chunk as a whole.
+        """
+        return None
 
     def replaced(self, data: BytesLike, spec: ChunkSpec, start: int, array: npt.NDArray[Any]) -> BytesLike | None:
         """Return what ``data`` hold, with the elements of ``array`` in C order from number ``start`` on, encoded.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ class ChainParts(NamedTuple):
     filters: tuple[ArrayArrayCodec, ...]
     serializer: ArrayBytesCodec
     compressors: tuple[BytesBytesCodec, ...]
+
+
+Filters: TypeAlias = tuple[tuple[ArrayArrayCodec, ChunkSpec], ...]
+"""``array -> array`` codecs with their decoded representations."""
 
 
 def split_chain(codecs: Sequence[Codec]) -> ChainParts:
@@ -56,8 +60,10 @@ class CodecChain:
     """Encodes and decodes chunks of ``spec``; has no state, so any number of threads may use it at once."""
 
     spec: ChunkSpec
-    filters: tuple[tuple[ArrayArrayCodec, ChunkSpec], ...]
-    """Each ``array -> array`` codec with its decoded representation."""
+    codecs: tuple[Codec, ...]
+    """All codecs in the order of encoding, automatic parameters filled in."""
+    filters: Filters
+    """The ``array -> array`` codecs that do not run inside of ``serializer``, with their decoded representations."""
     serializer: ArrayBytesCodec
     serializer_spec: ChunkSpec
     compressors: tuple[BytesBytesCodec, ...]
@@ -120,11 +126,6 @@ class CodecChain:
         """Raise :class:`~zardine.errors.ChunkTooLargeError` where a chunk takes more memory than the settings allow."""
         if not self._allowed().fits:
             raise too_large(f"a chunk of shape {self.spec.shape}", self.memory, CHUNK)
-
-    @property
-    def codecs(self) -> tuple[Codec, ...]:
-        """All codecs in the order of encoding, automatic parameters filled in."""
-        return (*(codec for codec, _ in self.filters), self.serializer, *self.compressors)
 
     def encode(self, array: npt.NDArray[Any], *, write_empty: bool = False) -> BytesLike:
         """The stored bytes of a chunk; ``array`` has the shape and dtype of ``spec``.
@@ -266,9 +267,34 @@ def build_chain(codecs: Sequence[Codec], spec: ChunkSpec, place: str, problems: 
     assert serializer is not None
     if len(problems.found) > before:
         return None
+    resolved = (*(codec for codec, _ in filters), serializer, *compressors)
+    inner, serializer, serializer_spec = _filter_inside(tuple(filters), serializer, serializer_spec)
     return CodecChain(
-        spec, tuple(filters), serializer, serializer_spec, tuple(compressors), tuple(limits), size, memory
+        spec, resolved, inner, serializer, serializer_spec, tuple(compressors), tuple(limits), size, memory
     )
+
+
+def _filter_inside(
+    filters: Filters, serializer: ArrayBytesCodec, spec: ChunkSpec
+) -> tuple[Filters, ArrayBytesCodec, ChunkSpec]:
+    """Move elementwise codecs before a shard to its inner chunks; return the other codecs, the shard's codec and spec.
+
+    So an inner chunk is left out if its elements equal the fill value, and not what a lossy codec makes of that; and
+    what is left out reads as the fill value, bit by bit.
+    """
+    first = len(filters)
+    while first and (filters[first - 1][0].elementwise or filters[first - 1][0].moves_only):
+        first -= 1
+    moved = [codec for codec, _ in filters[first:] if codec.elementwise]
+    inside = serializer.with_filters(moved) if moved else None
+    if inside is None:
+        return filters, serializer, spec
+    kept, current = list(filters[:first]), filters[first][1]
+    for codec, _ in filters[first:]:
+        if not codec.elementwise:
+            kept.append((codec, current))
+            current = codec.encoded_spec(current)
+    return tuple(kept), inside, current
 
 
 def _serialized(codec: ArrayBytesCodec, spec: ChunkSpec) -> SizeLimit:

@@ -52,6 +52,7 @@ class ReshapeCodec(Configured, ArrayArrayCodec):
     shape: tuple[int | tuple[int, ...], ...]
 
     name: ClassVar[str] = "reshape"
+    moves_only: ClassVar[bool] = True
     MEMBERS: ClassVar[Mapping[str, Check]] = {"shape": _parse_shape}
     REQUIRED = ("shape",)
 

@@ -148,6 +148,10 @@ class ShardingCodec(ArrayBytesCodec):
         inner = prepared.chain.encoded_limit
         return None if inner is None else 2 * (inner * prepared.layout.count + prepared.layout.index_size) + 2**20
 
+    def with_filters(self, filters: Sequence[ArrayArrayCodec]) -> ShardingCodec:
+        """Return the codec whose inner chunks go through ``filters`` first."""
+        return replace(self, codecs=(*filters, *self.codecs))
+
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """A whole shard. Inner chunks that are all fill value are left out."""
         return self._encode(array, spec, write_empty=False)

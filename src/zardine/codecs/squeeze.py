@@ -19,6 +19,7 @@ class SqueezeCodec(Configured, ArrayArrayCodec):
     """Leaves out axes of length 1. A chunk that has no other axis, or none at all, becomes a list of one element."""
 
     name: ClassVar[str] = "zarrs.squeeze"
+    moves_only: ClassVar[bool] = True
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         """The lengths other than 1."""

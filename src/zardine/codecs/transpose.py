@@ -36,6 +36,7 @@ class TransposeCodec(Configured, ArrayArrayCodec):
     order: tuple[int, ...] | str
 
     name: ClassVar[str] = "transpose"
+    moves_only: ClassVar[bool] = True
     MEMBERS: ClassVar[Mapping[str, Check]] = {"order": _order}
     REQUIRED = ("order",)
 

@@ -10,12 +10,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zardine.cache import Cache
 from zardine.chunk_grids import Axis, ChunkGrid, RegularGrid, parse_chunk_grid
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
-from zardine.codecs.base import ArrayArrayCodec, ChunkSpec, Codec
+from zardine.codecs.base import ChunkSpec, Codec
 from zardine.codecs.chain import CodecChain, build_chain
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.registry import parse_codec
@@ -99,13 +98,6 @@ class ArrayLayout:
         """Shape of stored objects; ``None`` where they differ (rectilinear grids)."""
         axes = self.grids.storage
         return tuple(axis.runs[0][0] for axis in axes) if all(axis.is_regular for axis in axes) else None
-
-    @property
-    def missing_inner(self) -> npt.NDArray[Any]:
-        """What inner chunks read as that a stored shard lacks: the fill value, as codecs before the shard leave it."""
-        if self.sharding is None or not self.sharding.before:
-            return self.metadata.fill
-        return self.sharding.missing(self.metadata)
 
     @property
     def fits_memory(self) -> bool:
@@ -239,12 +231,12 @@ class Blocks:
 class _OpenSharding:
     """A sharding codec whose inner chunks can be reached one by one from the array.
 
-    ``array -> array`` codecs before it are moved into the chain of the inner chunks. That is the same thing for
-    elementwise codecs; a ``transpose`` also permutes the inner chunk shape and the order of the index.
+    Transposes before it are moved into the chain of the inner chunks, whose shape and whose order in the index they
+    permute. Elementwise codecs run there already, see :class:`~zardine.codecs.chain.CodecChain`.
     """
 
     codec: ShardingCodec
-    before: tuple[ArrayArrayCodec, ...]
+    before: tuple[TransposeCodec, ...]
     chunk_shape: tuple[int, ...]
     """Of inner chunks, in the axis order of the array."""
 
@@ -253,20 +245,9 @@ class _OpenSharding:
         """What one inner chunk of the array goes through."""
         return (*self.before, *self.codec.codecs)
 
-    def missing(self, metadata: ArrayMetadata) -> npt.NDArray[Any]:
-        """The fill value as it comes back through the codecs before the shard, some of which may round it."""
-        elementwise = [codec for codec in self.before if codec.elementwise]
-        specs = [ChunkSpec((), metadata.data_type, metadata.fill)]
-        for codec in elementwise:
-            specs.append(codec.encoded_spec(specs[-1]))
-        value = specs[-1].fill
-        for codec, spec in zip(reversed(elementwise), reversed(specs[:-1]), strict=True):
-            value = codec.decode(value, spec)
-        return value
-
     def layout(self, shard_shape: tuple[int, ...], metadata: ArrayMetadata) -> ShardLayout:
         """The layout of shards of a shape given in the axis order of the array."""
-        orders = [codec.dimensions for codec in self.before if isinstance(codec, TransposeCodec)]
+        orders = [codec.dimensions for codec in self.before]
         problems = Problems()
         spec = ChunkSpec(shard_shape, metadata.data_type, metadata.fill)
         for codec in self.before:
@@ -352,7 +333,7 @@ def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
     first = None if grid is None else _first_shape(objects)
     encoding = _encoding(metadata, first, problems)
     if encoding is not None and encoding.sharding is not None:
-        _check_every_shard(encoding.sharding, objects, problems)
+        _check_every_shard(encoding, objects, problems)
     if encoding is not None and grid is not None and not isinstance(grid, RegularGrid):
         _check_no_draft(encoding.codecs, problems)
     problems.raise_if_any(subject)
@@ -451,21 +432,20 @@ def _blocks_of(
 
 def _open_sharding(chain: CodecChain) -> _OpenSharding | None:
     codec = chain.serializer
-    before = tuple(each for each, _ in chain.filters)
-    if not isinstance(codec, ShardingCodec) or chain.compressors:
-        return None
-    if not all(each.elementwise or isinstance(each, TransposeCodec) for each in before):
+    before = tuple(each for each, _ in chain.filters if isinstance(each, TransposeCodec))
+    if not isinstance(codec, ShardingCodec) or chain.compressors or len(before) < len(chain.filters):
         return None
     chunk_shape = codec.chunk_shape
     for each in reversed(before):
-        if isinstance(each, TransposeCodec):
-            chunk_shape = _untranspose(chunk_shape, each.dimensions)
+        chunk_shape = _untranspose(chunk_shape, each.dimensions)
     return _OpenSharding(codec, before, chunk_shape)
 
 
-def _check_every_shard(sharding: _OpenSharding, objects: tuple[Axis, ...], problems: Problems) -> None:
-    place = f"codecs[{len(sharding.before)}].configuration.chunk_shape"
-    for dimension, (axis, inner) in enumerate(zip(objects, sharding.chunk_shape, strict=True)):
+def _check_every_shard(encoding: _Encoding, objects: tuple[Axis, ...], problems: Problems) -> None:
+    assert encoding.sharding is not None
+    number = next(i for i, codec in enumerate(encoding.codecs) if isinstance(codec, ShardingCodec))
+    place = f"codecs[{number}].configuration.chunk_shape"
+    for dimension, (axis, inner) in enumerate(zip(objects, encoding.sharding.chunk_shape, strict=True)):
         for size in [size for size, _ in axis.runs if size % inner][:1]:
             problems.add(
                 place,

@@ -130,7 +130,7 @@ def _read_chunk(
     if data is None:
         if not handle.config.read_missing_chunks:
             raise _not_stored(handle, part, i, key)
-        out[part.outer(i)] = handle.layout.missing_inner if found.is_stored else handle.layout.metadata.fill
+        out[part.outer(i)] = handle.layout.metadata.fill
         return
     try:
         inner = part.inner(i)
@@ -340,7 +340,7 @@ def _place_elements(
     """Put the ``values`` of the chunks of an object where they belong; those that are ``None`` are looked at again."""
     left = [i for i, value in enumerate(values) if value is None]
     if left and handle.config.read_missing_chunks:
-        nothing = (handle.layout.missing_inner if found.is_stored else handle.layout.metadata.fill).item()
+        nothing = handle.layout.metadata.fill.item()
         missing = (found.lengths == MISSING).tolist()
         for i in left:
             values[i] = nothing if missing[i] else None
