@@ -328,7 +328,11 @@ class Store(ABC):
 
     @abstractmethod
     def erase(self, key: str) -> None:
-        """Remove ``key`` if it is there."""
+        """Remove ``key`` if it is there.
+
+        Stores of files raise :class:`~zardine.errors.StoreError`, and remove nothing, if ``key`` is a directory with
+        keys below it: see :meth:`erase_prefix`.
+        """
 
     def erase_version(self, key: str, version: Version | None) -> None:
         """Remove ``key`` if it has this version, else :class:`~zardine.errors.ConditionFailedError`.

@@ -13,11 +13,12 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
 
-from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError
+from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, StoreError
 from zardine.stores.base import ByteRange, Condition, Store
 
 BAD_KEYS = ("", "/", "a/", "/a", "a//b", ".", "..", "../a", "a/..", "a/./b", "a/../../b", "a\0b", "a/\ud800")
@@ -79,7 +80,10 @@ class StoreConformance:
             assert store.size(key) is None
             assert store.version(key) is None
             assert not store.gives_files or store.open_file(key) is None
-            store.erase(key)
+            with (
+                suppress(StoreError) if key == "a" else nullcontext()
+            ):  # stores of files may say that it is a directory
+                store.erase(key)
         assert store.get_partial_values([("b", (0, 1)), ("a/b", (0, 1))]) == [None, b"x"]
 
     @pytest.mark.parametrize(("byte_range", "expected"), RANGES)
@@ -316,7 +320,8 @@ class StoreConformance:
         for key in ("a", "b/c", "b/d/e", "b/d/f"):
             store.set(key, b"x")
         store.erase("b/c")
-        store.erase("b/d")
+        with suppress(StoreError):  # stores of files may say that it is a directory
+            store.erase("b/d")
         store.erase("nothing")
         assert list(store.list()) == ["a", "b/d/e", "b/d/f"]
         store.erase_values(["a", "b/d/e", "nothing/here"])

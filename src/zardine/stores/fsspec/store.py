@@ -225,6 +225,16 @@ class FsspecStore(Store):
             return found
 
     def _info(self, name: str) -> Mapping[str, Any] | None:
+        info = self._entry(name)
+        if info is None or info.get("type") == "directory":
+            return None
+        if info.get("size") is None or is_inline(self._fs, name):
+            data = self._ask(self._fs.cat_file, name, nbytes=None)
+            return {**info, "size": len(data)}
+        return info
+
+    def _entry(self, name: str) -> Mapping[str, Any] | None:
+        """Return what the filesystem says of a file or directory; ``None`` if there is none."""
         if is_no_reference(self._fs, name):
             return None
         try:
@@ -236,11 +246,6 @@ class FsspecStore(Store):
             if is_reference(self._fs, name):
                 raise StoreError(f"{name!r} of {self} refers to a file that is missing: {error}") from error
             return None
-        if info.get("type") == "directory":
-            return None
-        if info.get("size") is None or is_inline(self._fs, name):
-            data = self._ask(self._fs.cat_file, name, nbytes=None)
-            return {**info, "size": len(data)}
         return info
 
     @property
@@ -302,17 +307,24 @@ class FsspecStore(Store):
         name = self._name(check_key(key))
         self._check_writable("erase from")
         try:
-            if self._info(name) is not None:
+            entry = self._entry(name)
+            if entry is not None and entry.get("type") != "directory":
                 self._ask(self._fs.rm_file, name)
                 self._remove_empty(name)
+            elif entry is not None and self._has_directories() and next(self.list_prefix(f"{key}/"), None) is not None:
+                raise StoreError(f"cannot erase key {key!r} of {self}: it is a prefix of other keys (a directory)")
         except _MISSING as error:
             self._fail_without_bucket("erase", key, error)
         except Exception as error:
             self._fail("erase", key, error)
 
+    def _has_directories(self) -> bool:
+        """Return whether a directory is a thing of its own in the filesystem, which cannot be a value as well."""
+        return bool(set(names_of(self._fs)) & set(_DIRECTORIES))
+
     def _remove_empty(self, name: str) -> None:
         """Remove directories that hold nothing any more, where the filesystem has such."""
-        if not set(names_of(self._fs)) & set(_DIRECTORIES):
+        if not self._has_directories():
             return
         above = name.rpartition("/")[0]
         while len(above) > len(self._path):

@@ -486,7 +486,9 @@ class LocalStore(Store):
         try:
             with self._directory(prefix) as directory, FileLock(directory, name) as lock:
                 if lock.status is not None and stat.S_ISDIR(lock.status.st_mode):
-                    return
+                    if next(self.list_prefix(f"{key}/"), None) is None:
+                        return
+                    raise _prefix_of_keys()
                 self._check_last(lock, key, condition)
                 try:
                     os.unlink(name, dir_fd=directory)
@@ -997,7 +999,7 @@ class LocalStore(Store):
         if old is not None and stat.S_ISDIR(old.st_mode):
             if file_tree.remove_empty(directory, name):  # of a prefix that has no keys
                 return None
-            raise IsADirectoryError(errno.EISDIR, "it is a prefix of other keys (a directory)")
+            raise _prefix_of_keys()
         if old is not None and not stat.S_ISREG(old.st_mode):  # reads as missing, so conditions could never hold
             raise OSError(errno.EINVAL, "what lies there is neither a file nor a directory: remove it first")
         lock.moves_to(file, stays=stays)
@@ -1097,6 +1099,10 @@ class LocalStore(Store):
         failure.errno = error.errno
         failure.filename = self._base.path_of(key)
         raise failure from error
+
+
+def _prefix_of_keys() -> IsADirectoryError:
+    return IsADirectoryError(errno.EISDIR, "it is a prefix of other keys (a directory)")
 
 
 def check_path(path: str) -> None:
