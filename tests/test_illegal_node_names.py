@@ -127,6 +127,22 @@ def test_stored_nodes_of_bad_names_are_left_out_and_told(name: str) -> None:
     assert repr(name) in note.message
 
 
+@pytest.mark.parametrize("name", [".zarray", ".zgroup", ".zattrs", ".zmetadata"])
+def test_stored_nodes_of_v2_of_bad_names_are_left_out_and_told(name: str) -> None:
+    store = MemoryStore()
+    zardine.create_group(store, zarr_format=2).create_array("x", shape=2, dtype="i2")
+    store.set(f"{name}/.zarray", store.get("x/.zarray"))
+    with pytest.warns(ZarrUserWarning, match="left out"):
+        assert set(dict(zardine.open_group(store))) == {"x"}
+    with pytest.warns(ZarrUserWarning, match="left out"):
+        zardine.consolidate_metadata(store)
+    report = zardine.verify(store)
+    assert report.ok
+    (note,) = report.notes
+    assert note.key == f"{name}/.zarray"
+    assert repr(name) in note.message
+
+
 def test_a_name_of_periods_and_a_backslash_is_a_name_of_v3() -> None:
     store = new_store()
     zardine.open_group(store).create_array("..\\x", data=[7])

@@ -246,8 +246,8 @@ def _note_path(path: str, version: int) -> list[Problem]:
 
 
 def _is_older_node(store: Store, prefix: str, name: str) -> bool:
-    """Return whether a folder whose name no node of v3 may have is a node of Zarr v2."""
-    if explain_bad_name(name, 3) is None:
+    """Return whether a folder whose name no node of v3, or none of v2, may have is a node of Zarr v2."""
+    if explain_bad_name(name, 3) is None and explain_bad_name(name, 2) is None:
         return False
     return not name.startswith(HIDDEN) and any(store.exists(prefix + document) for document in main_names(2))
 
