@@ -86,12 +86,13 @@ def create_node(
     overwrite: bool,
     is_free: bool = False,
     above: Above | None = None,
+    begun: list[NodeMetadata] | None = None,
 ) -> tuple[NodeMetadata, Version | None, tuple[float, int]]:
     """Store the document of a new node, and documents of groups above it that have none.
 
     Gives what was stored, its version, and the moment before it was. A caller that has just looked says whether the
     place ``is_free``: nothing is at or below it but chunks that the caller has stored for this node; and what is known
-    of the groups ``above``.
+    of the groups ``above``. ``begun`` gets what may be stored if this call is interrupted.
 
     An array that takes the place of something is of a generation of its own, see :mod:`zardine.engine.freshness`; so is
     one where this process has erased a node before.
@@ -124,10 +125,13 @@ def create_node(
                 store.set(join_path(path, name), document)
         document = documents[first]
         assert document is not None
+        begun = [] if begun is None else begun
         when = moment()
         try:
+            begun.append(metadata)
             version = store.set(join_path(path, first), document, condition=Condition(None))
         except ConditionFailedError as error:
+            begun.clear()
             found = find_node(store, path)
             if found is None and last.number >= MOST_REFUSALS:
                 raise refused(store, path, error) from error
@@ -522,6 +526,8 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
 
     closed: dict[str, BytesLike] = {}
     """Documents of arrays, of which the copies say that nobody may write yet."""
+    begun: dict[str, BytesLike] = {}
+    """The copy that is just being stored: it may be there if that is interrupted."""
 
     def copy(key: str) -> None:
         reading = _read_whole(store, key)
@@ -530,6 +536,7 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
             is_new = key not in copies
             condition = Condition(made) if is_new or made is not None else None
             data = _closed(key, reading.parts[0])
+            begun[new] = data
             try:
                 made = store.set(new, data, condition=condition)
             except ConditionFailedError:
@@ -538,6 +545,7 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
                 # no node is there: a move that was killed has left this copy
                 made = store.set(new, data, condition=Condition(store.version(new)))
             copies[key] = reading.version, made
+            begun.clear()
             if data is not reading.parts[0]:
                 closed[key] = reading.parts[0]
         elif key in copies:
@@ -556,34 +564,44 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
         for key in documents:
             copy(key)
     except BaseException:
+        for new, data in begun.items():
+            if store.get(new) == data:
+                store.erase(new)
         for key in sorted(copies, key=is_document, reverse=True):  # documents first: nobody finds half a node
             with suppress(Exception):
                 store.erase_version(dest + key[len(source) :], copies[key][1])
         raise
-    with _noted(store, [prefix]) as places:
-        for key in reversed(documents):
-            for last in attempts():
-                try:
-                    places.add(_place_of(key))
-                    if key in copies:
-                        store.erase_version(key, copies[key][0])
-                    break
-                except ConditionFailedError:
-                    if last:
-                        raise
-                    copy(key)
-        _take_documents_away(store, [prefix], places)
-    if is_far(store) and documents:
-        let_writers_end(store, [prefix])
-    for key in dict.fromkeys((*copies, *store.list_prefix(prefix))):
-        version = copies.get(key, (None, None))[0]
-        if not is_document(key) and (version is None or store.version(key) != version):
-            copy(key)
-    erase_node(store, source)  # before the documents are stored again: the disk may be full
-    for key, data in closed.items():
-        new, made = dest + key[len(source) :], copies[key][1]
-        condition = None if made is None else Condition(made)
-        store.set(new, _of_its_own(store, new, data), condition=condition)
+    try:
+        with _noted(store, [prefix]) as places:
+            for key in reversed(documents):
+                for last in attempts():
+                    try:
+                        places.add(_place_of(key))
+                        if key in copies:
+                            store.erase_version(key, copies[key][0])
+                        break
+                    except ConditionFailedError:
+                        if last:
+                            raise
+                        copy(key)
+            _take_documents_away(store, [prefix], places)
+        if is_far(store) and documents:
+            let_writers_end(store, [prefix])
+        for key in dict.fromkeys((*copies, *store.list_prefix(prefix))):
+            version = copies.get(key, (None, None))[0]
+            if not is_document(key) and (version is None or store.version(key) != version):
+                copy(key)
+        erase_node(store, source)  # before the documents are stored again: the disk may be full
+        for key, data in closed.items():
+            new, made = dest + key[len(source) :], copies[key][1]
+            condition = None if made is None else Condition(made)
+            store.set(new, _of_its_own(store, new, data), condition=condition)
+    except BaseException as error:
+        error.add_note(
+            f"the move takes effect: all is at {describe(store, dest)}, and a part may still be at "
+            f"{describe(store, source)} too; erase that before anything is written"
+        )
+        raise
 
 
 def _erase_foreign_chunks(store: Store, source: str, dest: str, copies: Collection[str]) -> None:
