@@ -141,3 +141,14 @@ def test_copies_of_a_killed_move_are_replaced() -> None:
     store.set("h/t/c/3/0", b"a part of a copy")
     group.move("g", "h")
     check(group, None)
+
+
+def test_no_chunk_of_a_stopped_move_is_read_as_one_of_a_later_move() -> None:
+    store = MemoryStore()
+    group = zardine.create_group(store)
+    group.create_array("t", data=[1, 0, 3], chunks=(1,), fill_value=0)  # its second chunk is not stored
+    for key in ("u/c/1", "u/c/9", "u/README"):
+        store.set(key, b"of a stopped move")
+    group.move("t", "u")
+    assert group["u"][...].tolist() == [1, 0, 3]
+    assert [key for key in store.list_prefix("u/") if key in ("u/c/1", "u/c/9", "u/README")] == ["u/README"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import zardine
+import zardine.xarray
 from crash.space import Space, full_disk, small_files
-from engine.far_store import FarStore
-from zardine.errors import StoreError
-from zardine.storage import Condition, MemoryStore, WrapperStore, ZipStore
+from engine.far_store import Far, FarStore
+from zardine.errors import ContainsArrayError, StoreError
+from zardine.storage import Condition, CountingStore, LocalStore, MemoryStore, WrapperStore, ZipStore
 
 VALUES = np.random.default_rng(6).integers(0, 2**60, (8, 1000))
 OTHER = np.arange(12)
@@ -99,7 +103,7 @@ def test_of_all_versions(version: int, attributes: Any) -> None:
 def test_beside_foreign_keys(version: int) -> None:
     """At the root of a store there may be all sorts of things, which are none of the array's."""
     store = Failing(MemoryStore())
-    foreign = {"README": b"read me", "c/notes": b"1", "c/0/0/more": b"2", "c/9/9": b"3", "9.9": b"4"}
+    foreign = {"README": b"read me", "c/notes": b"1", "c/0/0/more": b"2", {2: "c/9/9", 3: "9.9"}[version]: b"3"}
     for key, value in foreign.items():
         store.set(key, value)
     store.at = 3
@@ -197,3 +201,84 @@ def test_in_an_archive(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="no room"):
             zardine.create_array(store, name="a", data=VALUES, chunks=(2, 1000))
         assert list(store.list_prefix("a/")) == []
+
+
+ENCODINGS = [
+    *((3, {"name": name, "separator": separator}) for name in ("default", "v2") for separator in "./"),
+    *((2, {"name": "v2", "separator": separator}) for separator in "./"),
+]
+
+
+@pytest.mark.parametrize(("version", "encoding"), ENCODINGS)
+@pytest.mark.parametrize("shape", [(), (8,), (8, 8)], ids=len)
+@pytest.mark.parametrize("path", ["", "a", "g/a"])
+@pytest.mark.parametrize("kind", [MemoryStore, FarStore, LocalStore, ZipStore])
+def test_chunks_without_a_document_are_refused(
+    kind: Any, path: str, shape: tuple[int, ...], version: int, encoding: Any, tmp_path: Path
+) -> None:
+    options: Any = {
+        "shape": shape,
+        "chunks": (2,) * len(shape),
+        "dtype": "i4",
+        "zarr_format": version,
+        "chunk_key_encoding": encoding,
+    }
+    where: Any = {LocalStore: tmp_path, ZipStore: tmp_path / "a.zip", FarStore: MemoryStore()}.get(kind)
+    store = kind(where, mode="w") if kind is ZipStore else kind(*[where] * (where is not None))
+    with store:
+        array = zardine.create_array(store, name=path, **options)
+        array[...] = 7
+        prefix = f"{path}/" if path else ""
+        for key in [*store.list_prefix(prefix)]:
+            if key.endswith(("zarr.json", ".zarray", ".zattrs", ".zgroup")):
+                store.erase(key)
+        left = next(store.list_prefix(prefix))
+        with pytest.raises(ContainsArrayError, match=rf"chunks without a document.*{re.escape(repr(left))}.*overwrite"):
+            zardine.create_array(store, name=path, **options)
+        assert next(store.list_prefix(prefix)) == left
+        array = zardine.create_array(store, name=path, overwrite=True, **options)
+        assert not array[...].any()
+
+
+DOORS: dict[str, Callable[[Any], Any]] = {
+    "create": lambda store: zardine.create(8, chunks=2, dtype="i4", store=store, path="a"),
+    "zeros": lambda store: zardine.zeros(8, chunks=2, dtype="i4", store=store, path="a"),
+    "full_like": lambda store: zardine.full_like(np.zeros(8), fill_value=0, chunks=2, store=store, path="a"),
+    "save": lambda store: zardine.save_array(store, np.zeros(8), chunks=(2,), path="a"),
+    "open_array": lambda store: zardine.open_array(store, path="a", mode="a", shape=8, chunks=2, dtype="i4"),
+    "group": lambda store: zardine.open_group(store).create_array("a", shape=8, chunks=2, dtype="i4"),
+    "require_array": lambda store: zardine.open_group(store).require_array("a", shape=8, chunks=2, dtype="i4"),
+    "hierarchy": lambda store: [
+        *zardine.create_hierarchy(
+            store=store, nodes={"a": zardine.create_array({}, shape=8, chunks=2, dtype="i4").metadata}
+        )
+    ],
+    "asynchronous": lambda store: asyncio.run(
+        zardine.AsyncGroup(zardine.open_group(store)).create_array("a", shape=8, chunks=2, dtype="i4")
+    ),
+    "xarray": lambda store: zardine.xarray.to_zarr(xr.Dataset({"a": ("x", np.zeros(8))}), store, mode="a"),
+}
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_refuses_chunks_without_a_document(door: str, beyond: bool) -> None:
+    store = MemoryStore()
+    zardine.create_group(store)
+    left = "a/c/1000" if beyond else "a/c/1"
+    store.set(left, bytes(8))
+    with pytest.raises(ContainsArrayError, match=f"chunks without a document.*{left}"):
+        DOORS[door](store)
+    assert [*store.list_prefix("a/")] == [left]
+
+
+@pytest.mark.parametrize(("left", "lists"), [([], 1), (["a/README"], 2), (["a/c/notes"], 4)])
+def test_looking_for_chunks_costs_a_request_only_in_a_folder_of_chunks(left: list[str], lists: int) -> None:
+    store = CountingStore(MemoryStore())
+    zardine.create_group(store)
+    for key in left:
+        store.set(key, b"1")
+    store.reset()
+    zardine.create_array(Far(store), name="a", shape=8, chunks=2, dtype="i4")
+    assert store.counts.lists == lists
+    assert store.counts.reads == (5 if left else 1)

@@ -373,7 +373,7 @@ def test_an_array_that_is_made_while_an_incomplete_one_is_erased_stays(
 
     class Full(Farther):
         def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
-            if key in ("a/c/1", "a/1"):
+            if key.startswith(("a/c/", "a/0", "a/1")):  # no chunk is stored: over chunks no array is created
                 raise StoreError("no room")
             return super().set(key, value, condition=condition)
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Condition, Lock
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, Unpack
 
 from zardine.buffers import BytesLike
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each, most_between
-from zardine.errors import ContainsArrayError, ContainsGroupError, MetadataError
-from zardine.hierarchy.create import create_ancestors, read_value
-from zardine.hierarchy.find import describe, find_node, implied_group
+from zardine.errors import ConditionFailedError, ContainsArrayError, ContainsGroupError, MetadataError
+from zardine.hierarchy.create import create_ancestors, erase_documents, is_document, read_value
+from zardine.hierarchy.find import describe, find_node, implied_group, names_of
 from zardine.hierarchy.place import check_new_place, find_place, is_within, same_place
 from zardine.limits import CHUNK, limit_of
 from zardine.metadata.documents import ArrayMetadata
@@ -23,9 +24,9 @@ from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import check_source_stays, copy_values, from_array
 from zardine.nodes.group import Group, create_group
-from zardine.nodes.incomplete import erased_if_incomplete
+from zardine.nodes.incomplete import erase_new_array, erased_if_incomplete
 from zardine.nodes.options import CopyOptions
-from zardine.stores.base import Store
+from zardine.stores.base import Store, Version
 from zardine.stores.resolve import StoreLike
 
 Log = Callable[[str], object] | None
@@ -49,26 +50,37 @@ def copy(
     group. Copies are of the version of Zarr of ``dest``, unless ``zarr_format`` says another. ``if_exists`` is
     ``"raise"``, ``"replace"``, ``"skip"`` or ``"skip_initialized"``; ``log`` gets a line for each node. Gives the
     numbers of nodes copied, nodes skipped, and bytes (in memory) copied. Groups of zardine far away, or copied to such
-    a store, are copied depth by depth, with several nodes at a time: then lines of a depth come in any order.
+    a store, are copied depth by depth, with several nodes at a time: then lines of a depth come in any order. After an
+    error nothing is left of the copy with ``if_exists="raise"``; else the nodes that are complete stay.
     """
-    if if_exists not in ("raise", "replace", "skip", "skip_initialized"):
-        raise ValueError(f"if_exists is 'raise', 'replace', 'skip' or 'skip_initialized', not {if_exists!r}")
     _check_group(dest, "dest")
+    copying = _copying(dest, shallow, without_attrs, log, if_exists, dry_run, create_kwargs)
     if not hasattr(source, "attrs"):
         raise TypeError(f"source is an array or a group, not {type(source).__name__}: open it first")
     node: Any = source
     name = name if name is not None else normalize_path(getattr(node, "basename", node.name.rpartition("/")[2]))
     if not name:
         raise ValueError("the root of a store has no name: give one for the copy")
-    say = log or (lambda line: None)
+    copying.copy_nodes([(partial(_same, node), name)], dest)
+    return copying.copied, copying.skipped, copying.nbytes
+
+
+def _copying(
+    dest: Group,
+    shallow: bool = False,
+    without_attrs: bool = False,
+    log: Log = None,
+    if_exists: str = "raise",
+    dry_run: bool = False,
+    create_kwargs: Mapping[str, Any] = MappingProxyType({}),
+) -> _Copying:
+    """Check the arguments of :func:`copy`."""
+    if if_exists not in ("raise", "replace", "skip", "skip_initialized"):
+        raise ValueError(f"if_exists is 'raise', 'replace', 'skip' or 'skip_initialized', not {if_exists!r}")
     if "overwrite" in create_kwargs:
         raise TypeError("unexpected argument 'overwrite': if_exists='replace' replaces what is there")
     options: dict[str, Any] = {"zarr_format": dest.metadata.zarr_format, **create_kwargs}
-    copying = _Copying(shallow, without_attrs, say, if_exists, dry_run, options)
-    copying.copy_node(node, dest._past_consolidated(), name)
-    if not dry_run and copying.copied:
-        dest._take_over(normalize_path(name, dest.metadata.zarr_format))
-    return copying.copied, copying.skipped, copying.nbytes
+    return _Copying(shallow, without_attrs, log or (lambda line: None), if_exists, dry_run, options)
 
 
 class CopyAllOptions(CopyOptions, total=False):
@@ -87,13 +99,17 @@ def copy_all(
     _check_group(source, "source")
     _check_group(dest, "dest")
     group: Any = source
-    totals = (0, 0, 0)
-    for name in list(group):
-        part = copy(group[name], dest, name=name, shallow=shallow, **kwargs)
-        totals = (totals[0] + part[0], totals[1] + part[1], totals[2] + part[2])
-    if not kwargs.get("dry_run") and not kwargs.get("without_attrs"):
+    chosen: dict[str, Any] = dict(kwargs)
+    options = {name: chosen.pop(name) for name in _COPY_ALL if name in chosen}
+    copying = _copying(dest, shallow, create_kwargs=chosen, **options)
+    copying.copy_nodes([(partial(group.__getitem__, name), name) for name in group], dest)
+    if not copying.dry_run and not copying.without_attrs:
         dest.attrs.update(dict(group.attrs))
-    return totals
+    return copying.copied, copying.skipped, copying.nbytes
+
+
+_COPY_ALL: Final = ("without_attrs", "log", "if_exists", "dry_run")
+"""Options of :func:`copy_all` that are not arguments of the creation of arrays."""
 
 
 def copy_store(
@@ -117,6 +133,7 @@ def copy_store(
     ``if_exists`` is ``"raise"``, ``"replace"`` or ``"skip"``; with ``"raise"`` nothing is copied if any key is there.
     ``storage_options`` are for ``source``, ``target_options`` for ``dest``. Gives the numbers of keys copied, keys
     skipped, and bytes copied. A link out of ``source``, or to nowhere, is a :class:`~zardine.errors.StoreError`.
+    After an error the keys that were copied are erased again with ``"raise"``; else they stay.
     """
     import re
 
@@ -157,11 +174,28 @@ def copy_store(
                 say(f"skip {old}" if passes else f"copy {old}")
                 skipped, copied = skipped + passes, copied + (not passes)
             if value is not None and not passes and not dry_run:
-                target.set(new, value)
+                made[new] = None
+                made[new] = target.set(new, value)
                 with lock:
                     nbytes += len(value)
 
-    for_each(copy_key, keys, len(keys), most_between(origin, target, threads=1))
+    made: dict[str, Version | None] = {}
+    try:
+        for documents in (False, True):  # documents come last, so that nobody finds half of a node
+            some = [names for names in keys if is_document(names[0]) is documents]
+            for_each(copy_key, some, len(some), most_between(origin, target, threads=1))
+    except BaseException as error:
+        left = len(made)
+        if if_exists == "raise":  # there was none of these keys before
+            for new in sorted(made, key=is_document, reverse=True):
+                with suppress(Exception):
+                    target.erase_version(new, made[new])
+                    left -= 1
+        if left:
+            error.add_note(f"{left} keys that had been copied stay; if_exists='replace' copies all of them again")
+        elif made:
+            error.add_note("what had been copied was erased again")
+        raise
     return copied, skipped, nbytes
 
 
@@ -268,12 +302,49 @@ class _Copying:
     lock: Lock = field(default_factory=Lock)
     """Held to count, and to say something."""
 
-    def copy_node(self, source: Any, dest: Group, name: str) -> None:
+    made: list[Array | Group] = field(default_factory=list)
+    """New nodes that are complete but for nodes below them, where nothing was before."""
+    old_groups: list[tuple[Group, Mapping[str, Any]]] = field(default_factory=list)
+    """Groups that were there before, and the attributes that they get when all is copied."""
+
+    def copy_nodes(self, members: Iterable[tuple[Callable[[], Any], str]], dest: Group) -> None:
+        """Copy nodes, and all below them, as members of ``dest``; ``members`` has what opens each, and its new name.
+
+        After an error nothing new is left with ``if_exists="raise"``, so that the same call works then. Else the nodes
+        that are complete stay, which the same call replaces or skips.
+        """
+        try:
+            for opened, name in members:
+                self._copy_node(opened, dest._past_consolidated(), name)
+            for group, attributes in self.old_groups:
+                group.attrs.update(attributes)
+        except BaseException as error:
+            self._end(error)
+            raise
+        if not self.dry_run and self.copied:
+            for _, name in members:
+                dest._take_over(normalize_path(name, dest.metadata.zarr_format))
+
+    def _end(self, error: BaseException) -> None:
+        """Erase what was made, or say in ``error`` that it stays."""
+        left = len(self.made)
+        if self.if_exists == "raise":
+            for node in reversed(self.made):  # groups after what is in them
+                with suppress(Exception):
+                    _erase_new(node)
+                    left -= 1
+            if self.made and not left:
+                error.add_note("what had been copied was erased again")
+        if left:
+            error.add_note(f"{left} arrays and groups that had been copied stay; if_exists='skip' goes on after them")
+
+    def _copy_node(self, opened: Callable[[], Any], dest: Group, name: str) -> None:
         """Copy a node, and all below it, as the member ``name`` of ``dest``.
 
         One after the other; from or to a store far away those of a depth at the same time, as far as they are small.
         """
-        waiting: list[_Member] = [(lambda: source, dest, name)]
+        source = opened()
+        waiting: list[_Member] = [(partial(_same, source), dest, name)]
         threads = most_between(source.store, dest.store, threads=1) if isinstance(source, Array | Group) else 1
         if threads == 1:
             while waiting:
@@ -322,6 +393,7 @@ class _Copying:
                 )
                 with erased_if_incomplete(array, replaced=old is not None), self.room.take(self._room_for(array)):
                     copy_values(source if isinstance(source, Array) else source[...], array)
+                self._note(array, old)
             self._count(copied=1, nbytes=0 if self.dry_run else array.nbytes)
             return []
         if isinstance(source, Group) and same_place(source.store, dest.store) and is_within(place, source.path):
@@ -337,24 +409,27 @@ class _Copying:
         self._count(copied=1)
         if self.dry_run:
             group = dest
+        elif isinstance(old, Group):
+            group = old
+            self.old_groups += [(old, attributes)] * bool(attributes)
         else:
-            group = (
-                old
-                if isinstance(old, Group)
-                else create_group(
-                    dest.store_path,
-                    path=name,
-                    overwrite=old is None and name in dest,
-                    zarr_format=max(2, format_of_new(self.create_kwargs["zarr_format"])),
-                )
+            group = create_group(
+                dest.store_path,
+                path=name,
+                overwrite=old is None and name in dest,
+                zarr_format=max(2, format_of_new(self.create_kwargs["zarr_format"])),
+                attributes=attributes,
             )
-            if attributes:
-                group.attrs.update(attributes)
+            self._note(group, old)
         if isinstance(source, Group) and source.store.cost.is_slow:  # whose members were read with their names
             nodes = [(child, node) for child, node in source.items() if not self.shallow or isinstance(node, Array)]
             return [(partial(_same, node), group, child) for child, node in nodes]
         names = [child for child in source if not self.shallow or hasattr(source[child], "shape")]
         return [(partial(source.__getitem__, child), group, child) for child in names]
+
+    def _note(self, node: Array | Group, old: object) -> None:
+        if old is None:
+            self.made.append(node)
 
     def _room_for(self, array: Array) -> int:
         """Bytes of memory, about, that it takes to copy an array."""
@@ -367,6 +442,17 @@ class _Copying:
     def _count(self, *, copied: int = 0, skipped: int = 0, nbytes: int = 0) -> None:
         with self.lock:
             self.copied, self.skipped, self.nbytes = self.copied + copied, self.skipped + skipped, self.nbytes + nbytes
+
+
+def _erase_new(node: Array | Group) -> None:
+    """Erase a node that was just created; raise ``ConditionFailedError`` if others have changed it."""
+    if isinstance(node, Array):
+        erase_new_array(node)
+        return
+    store, prefix, own = node.store, f"{node.path}/" if node.path else "", names_of(node.metadata)
+    if any(key[len(prefix) :] not in own for key in store.list_prefix(prefix)):
+        raise ConditionFailedError(f"the group at {describe(store, node.path)} is not empty")
+    erase_documents(store, node.path, node.metadata, None)
 
 
 def _same(node: Any) -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
+from itertools import chain, islice
 from typing import Final
 
 from zardine.buffers import BytesLike
+from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.contexts import SureStack, sure_context
 from zardine.engine.erased import when_erased
 from zardine.engine.freshness import (
@@ -20,6 +22,7 @@ from zardine.engine.freshness import (
     with_closing,
     with_generation,
 )
+from zardine.engine.stored import MOST_LISTED
 from zardine.engine.workers import in_background
 from zardine.errors import (
     ChunkTooLargeError,
@@ -28,10 +31,12 @@ from zardine.errors import (
     ContainsGroupError,
     MetadataError,
     StoreError,
+    UnsupportedError,
 )
 from zardine.hierarchy.ancestors import Above, create_groups, missing_ancestors
 from zardine.hierarchy.find import (
     MOST_REFUSALS,
+    Seen,
     as_refusal,
     check_finished,
     describe,
@@ -43,6 +48,7 @@ from zardine.hierarchy.find import (
     refused,
     taken,
 )
+from zardine.json_document import Problems
 from zardine.limits import CHUNK, limit_of, too_large
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import (
@@ -80,17 +86,20 @@ def create_node(
     overwrite: bool,
     is_free: bool = False,
     above: Above | None = None,
+    begun: list[NodeMetadata] | None = None,
 ) -> tuple[NodeMetadata, Version | None, tuple[float, int]]:
     """Store the document of a new node, and documents of groups above it that have none.
 
-    Gives what was stored, its version, and the moment before it was. Who has just looked says whether the place
-    ``is_free``, as nothing is at or below it, and what is known of the groups ``above``.
+    Gives what was stored, its version, and the moment before it was. A caller that has just looked says whether the
+    place ``is_free``: nothing is at or below it but chunks that the caller has stored for this node; and what is known
+    of the groups ``above``. ``begun`` gets what may be stored if this call is interrupted.
 
     An array that takes the place of something is of a generation of its own, see :mod:`zardine.engine.freshness`; so is
     one where this process has erased a node before.
 
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` where the place is
-    taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
+    taken, or chunks without a document are there, and ``overwrite`` is false; with ``overwrite`` everything stored at
+    and below ``path`` is erased first.
     """
     normalize_path(path, metadata.zarr_format)
     missing = None
@@ -116,10 +125,13 @@ def create_node(
                 store.set(join_path(path, name), document)
         document = documents[first]
         assert document is not None
+        begun = [] if begun is None else begun
         when = moment()
         try:
+            begun.append(metadata)
             version = store.set(join_path(path, first), document, condition=Condition(None))
         except ConditionFailedError as error:
+            begun.clear()
             found = find_node(store, path)
             if found is None and last.number >= MOST_REFUSALS:
                 raise refused(store, path, error) from error
@@ -142,7 +154,7 @@ def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> No
 
 
 def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
-    """Raise where a node of another kind or version is stored, or nodes that an array would hide.
+    """Raise where a node of another kind or version is stored, or nodes that an array would hide, or chunks.
 
     One of the same kind and version is found when it is written.
     """
@@ -161,18 +173,53 @@ def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
         raise ContainsArrayError(
             f"a Zarr v1 array is stored at {describe(store, path)} ({name}); overwrite=True erases it"
         )
-    hidden = None
-    if isinstance(metadata, ArrayMetadata):
-        with suppress(StoreError):  # what cannot be listed cannot be looked for
-            hidden = implied_group(store, path)
+    if not isinstance(metadata, ArrayMetadata):
+        return
+    hidden, chunk, seen = None, None, Seen()
+    with suppress(StoreError, UnsupportedError):  # what cannot be listed cannot be looked for
+        seen.names = store.list_dir(f"{path}/" if path else "")
+        if not seen.is_free:
+            hidden = implied_group(store, path, seen=seen)
+            chunk = _chunk_without_document(store, path, metadata, seen.names)
+    if hidden is None and chunk is None:
+        return
+    node = find_node(store, path)
+    if node is not None:
+        raise taken(store, path, node)
     if hidden is not None:
-        node = find_node(store, path)
-        if node is not None:
-            raise taken(store, path, node)
         raise ContainsGroupError(
             f"nodes are stored below {describe(store, path)}, which an array there would hide; "
             "overwrite=True erases them"
         )
+    raise ContainsArrayError(
+        f"chunks without a document are stored at {describe(store, path)} (key {chunk!r}), and an array created there "
+        "would read them as its own: a writer that was stopped has left them, or is at work; overwrite=True or "
+        "mode='w' erases them"
+    )
+
+
+def _chunk_without_document(
+    store: Store, path: str, metadata: ArrayMetadata, names: tuple[Sequence[str], Sequence[str]]
+) -> str | None:
+    """Return a stored key that an array at ``path`` would read as a chunk, within its shape or if it grows.
+
+    ``names`` are the keys and prefixes directly below ``path``. Only folders that may hold chunks are listed.
+    """
+    prefix, keys, ndim = f"{path}/" if path else "", _chunk_keys(metadata), len(metadata.shape)
+    _, slash, rest = keys.encode((0,) * ndim).partition("/")
+
+    def is_chunk(key: str) -> bool:
+        return keys.decode(key[len(prefix) :], ndim) is not None
+
+    folders = (each for each in names[1] if slash and is_chunk(each + rest))
+    below = chain.from_iterable(map(store.list_prefix, folders))
+    return next(filter(is_chunk, chain(names[0], islice(below, MOST_LISTED))), None)
+
+
+def _chunk_keys(metadata: ArrayMetadata) -> ChunkKeyEncoding:
+    keys = parse_chunk_key_encoding(metadata.chunk_key_encoding, Problems())
+    assert keys is not None  # the document has been checked
+    return keys
 
 
 def _is_seen(store: Store, key: str) -> bool:
@@ -479,6 +526,8 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
 
     closed: dict[str, BytesLike] = {}
     """Documents of arrays, of which the copies say that nobody may write yet."""
+    begun: dict[str, BytesLike] = {}
+    """The copy that is just being stored: it may be there if that is interrupted."""
 
     def copy(key: str) -> None:
         reading = _read_whole(store, key)
@@ -487,6 +536,7 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
             is_new = key not in copies
             condition = Condition(made) if is_new or made is not None else None
             data = _closed(key, reading.parts[0])
+            begun[new] = data
             try:
                 made = store.set(new, data, condition=condition)
             except ConditionFailedError:
@@ -495,6 +545,7 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
                 # no node is there: a move that was killed has left this copy
                 made = store.set(new, data, condition=Condition(store.version(new)))
             copies[key] = reading.version, made
+            begun.clear()
             if data is not reading.parts[0]:
                 closed[key] = reading.parts[0]
         elif key in copies:
@@ -509,37 +560,64 @@ def _move_keys(store: Store, source: str, dest: str) -> None:
             if not is_document(key):
                 copy(key)
         documents.sort(key=lambda key: (-key.count("/"), key))  # who finds a group finds what is in it
+        _erase_foreign_chunks(store, source, dest, copies)
         for key in documents:
             copy(key)
     except BaseException:
+        for new, data in begun.items():
+            if store.get(new) == data:
+                store.erase(new)
         for key in sorted(copies, key=is_document, reverse=True):  # documents first: nobody finds half a node
             with suppress(Exception):
                 store.erase_version(dest + key[len(source) :], copies[key][1])
         raise
-    with _noted(store, [prefix]) as places:
-        for key in reversed(documents):
-            for last in attempts():
-                try:
-                    places.add(_place_of(key))
-                    if key in copies:
-                        store.erase_version(key, copies[key][0])
-                    break
-                except ConditionFailedError:
-                    if last:
-                        raise
-                    copy(key)
-        _take_documents_away(store, [prefix], places)
-    if is_far(store) and documents:
-        let_writers_end(store, [prefix])
-    for key in dict.fromkeys((*copies, *store.list_prefix(prefix))):
-        version = copies.get(key, (None, None))[0]
-        if not is_document(key) and (version is None or store.version(key) != version):
-            copy(key)
-    erase_node(store, source)  # before the documents are stored again: the disk may be full
-    for key, data in closed.items():
-        new, made = dest + key[len(source) :], copies[key][1]
-        condition = None if made is None else Condition(made)
-        store.set(new, _of_its_own(store, new, data), condition=condition)
+    try:
+        with _noted(store, [prefix]) as places:
+            for key in reversed(documents):
+                for last in attempts():
+                    try:
+                        places.add(_place_of(key))
+                        if key in copies:
+                            store.erase_version(key, copies[key][0])
+                        break
+                    except ConditionFailedError:
+                        if last:
+                            raise
+                        copy(key)
+            _take_documents_away(store, [prefix], places)
+        if is_far(store) and documents:
+            let_writers_end(store, [prefix])
+        for key in dict.fromkeys((*copies, *store.list_prefix(prefix))):
+            version = copies.get(key, (None, None))[0]
+            if not is_document(key) and (version is None or store.version(key) != version):
+                copy(key)
+        erase_node(store, source)  # before the documents are stored again: the disk may be full
+        for key, data in closed.items():
+            new, made = dest + key[len(source) :], copies[key][1]
+            condition = None if made is None else Condition(made)
+            store.set(new, _of_its_own(store, new, data), condition=condition)
+    except BaseException as error:
+        error.add_note(
+            f"the move takes effect: all is at {describe(store, dest)}, and a part may still be at "
+            f"{describe(store, source)} too; erase that before anything is written"
+        )
+        raise
+
+
+def _erase_foreign_chunks(store: Store, source: str, dest: str, copies: Collection[str]) -> None:
+    """Erase the keys below ``dest`` that moved arrays would read as their chunks: a stopped move has left them.
+
+    ``copies`` are the keys below ``source`` that have been copied. Other keys stay.
+    """
+    strays = [key for key in store.list_prefix(f"{dest}/") if source + key[len(dest) :] not in copies]
+    if not strays:
+        return
+    for place in {_place_of(key) for key in store.list_prefix(f"{source}/") if is_document(key)}:
+        node, new = find_node(store, place[:-1]), dest + place[len(source) :]
+        if isinstance(node, ArrayMetadata) and find_node(store, new[:-1]) is None:
+            keys, ndim = _chunk_keys(node), len(node.shape)
+            below = (key for key in strays if key.startswith(new))
+            store.erase_values([key for key in below if keys.decode(key[len(new) :], ndim) is not None])
 
 
 def _closed(key: str, data: BytesLike) -> BytesLike:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -28,11 +29,11 @@ from zardine.engine.freshness import note_seen
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each, most_between
 from zardine.errors import MetadataError
-from zardine.hierarchy.create import create_node
+from zardine.hierarchy.create import create_node, erase_documents
 from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata
-from zardine.metadata.formats import format_of_new
+from zardine.metadata.formats import NodeMetadata, format_of_new
 from zardine.nodes.argument_hints import with_hints
 from zardine.nodes.array import Array
 from zardine.nodes.arrays_behind import behind_at
@@ -311,14 +312,23 @@ def in_order_of(codec: object, settings: ArrayConfig) -> ArrayConfig:
 def store_new_array(
     store: Store, path: str, metadata: ArrayMetadata, settings: ArrayConfig, *, overwrite: bool
 ) -> Array:
-    """Check that the array can be read and written, then store its document."""
+    """Check that the array can be read and written, then store its document. After Ctrl-C that is erased again."""
     array = possible_array(store, path, metadata, settings)
-    stored, version, when = create_node(store, path, metadata, overwrite=overwrite)
-    assert isinstance(stored, ArrayMetadata)
-    if stored is not metadata:
-        array = Array(store, path, stored, settings)
-    note_seen(array._handle, version, stored, when)
-    return array
+    begun: list[NodeMetadata] = []
+    try:
+        stored, version, when = create_node(store, path, metadata, overwrite=overwrite, begun=begun)
+        assert isinstance(stored, ArrayMetadata)
+        if stored is not metadata:
+            array = Array(store, path, stored, settings)
+        note_seen(array._handle, version, stored, when)
+        return array
+    except Exception:
+        raise
+    except BaseException:
+        with suppress(Exception):
+            for each in begun:
+                erase_documents(store, path, each, None)
+        raise
 
 
 def possible_array(store: Store, path: str, metadata: ArrayMetadata, settings: ArrayConfig) -> Array:

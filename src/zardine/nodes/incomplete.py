@@ -24,7 +24,7 @@ def erased_if_incomplete(array: Array, *, replaced: bool) -> Iterator[None]:
     except BaseException as error:
         place = describe(array.store, array.path)
         try:
-            _erase(array)
+            erase_new_array(array)
         except (ArrayChangedError, ConditionFailedError):
             error.add_note(f"the array at {place} has been changed by others meanwhile; it may hold a part of the data")
         except BaseException as another:  # it must not hide why the values could not be stored
@@ -40,7 +40,12 @@ def erased_if_incomplete(array: Array, *, replaced: bool) -> Iterator[None]:
         raise
 
 
-def _erase(array: Array) -> None:
+def erase_new_array(array: Array) -> None:
+    """Erase an array that was just created.
+
+    Raises :class:`~zardine.errors.ConditionFailedError` or :class:`~zardine.errors.ArrayChangedError` if others have
+    changed it.
+    """
     handle = array._handle
     metadata, version = handle.layout.metadata, handle.watch.version
     erase_documents(

@@ -24,6 +24,7 @@ import os
 import stat
 import threading
 from collections.abc import Hashable
+from time import sleep
 from typing import Final, Self, TypeAlias
 
 from zardine.contexts import SureExit
@@ -394,6 +395,9 @@ def is_locked(path: str) -> bool:
 _NOBODY: Final = 0, (-1, -1)
 """Of a descriptor that is not locked yet; a process that is forked meanwhile closes its copy."""
 
+_TRIES: Final = 50
+"""How often, a millisecond apart, a directory is tried that another thread is about to remove."""
+
 _held: dict[int, tuple[int, tuple[int, int]]] = {}
 """Descriptors of locked directories of this process, each with the thread that holds it, and the directory."""
 
@@ -588,7 +592,7 @@ def wait_for_writers(path: str) -> bool:
 def remove_unused(above: int, name: str) -> bool:
     """Remove the empty directory ``name`` in the open one ``above``, unless someone writes below it.
 
-    Whoever would write there waits meanwhile, and finds that it is gone. Gives whether it was removed.
+    A process that would write there waits meanwhile, and finds that it is gone. Return whether it was removed.
     """
     if fcntl is None:
         os.rmdir(name, dir_fd=above)
@@ -597,9 +601,8 @@ def remove_unused(above: int, name: str) -> bool:
     try:
         _held[file] = _NOBODY
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+            if not _lock_against_writers(file):
+                return False
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
                 raise
@@ -608,6 +611,31 @@ def remove_unused(above: int, name: str) -> bool:
         return True
     finally:
         _let_go(file)
+
+
+def _lock_against_writers(file: int) -> bool:
+    """Lock a directory; return False if a writer holds it.
+
+    Another thread that tries to remove the directory holds it for a moment. It may have found a name there that is gone
+    by now, so this one tries again.
+    """
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            pass
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sleep(0.001)
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the other thread may just have let it go
+            return True
+        except BlockingIOError:
+            return False  # writers share it
+    return False
 
 
 def _drop_directories() -> None:

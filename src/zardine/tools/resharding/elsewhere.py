@@ -134,7 +134,7 @@ class Elsewhere(Run):
                 if metadata.shape != rest.shape:
                     raise OvertakenError(f"{describe(self.store, self.path)} was resized meanwhile")
                 self.drop_beyond(self.wanted(metadata))
-                create_node(place, path, self.wanted(metadata), overwrite=False)
+                create_node(place, path, self.wanted(metadata), overwrite=False, is_free=True)  # but for own chunks
             self.drop_traces()
             place.erase(journal_key(path))
         return ()
