@@ -4,6 +4,8 @@ import { categoryColour, gradient, MAPS } from "./colours.js";
 import { drawHistogram, drawProfile } from "./chart.js";
 import { bytes, choice, make } from "./elements.js";
 import { elsewhere } from "./elsewhere.js";
+import { drawBarTicks, drawTicks } from "./ticks.js";
+import { proportion, titled } from "./frame.js";
 import { drawGrid } from "./grid.js";
 import { GUESSED, LOOKS, tile } from "./looks.js";
 import { Picture } from "./picture.js";
@@ -13,6 +15,8 @@ import { drawTable } from "./table.js";
 
 const DRAWN = ["number", "complex", "time"];
 const MOST_CATEGORIES = 32;
+const MARGIN = 170; // pixels beside a picture for ticks and the bar of colours
+const MOST_LONG = 12; // a picture whose sides differ more is not true to scale
 
 /** Return what is seen of an array where the address does not say it. */
 function completed(state, facts) {
@@ -74,6 +78,7 @@ export class ArrayView {
       this.#picture.show(this.#state, this.#facts, fresh);
       this.#drawBar();
       this.#drawGrid();
+      this.#drawTicks();
     }
     if (!this.#picture || this.#parts.table.open) this.#drawTable();
     if (picture) picture.setAttribute("aria-label", `Picture of ${this.#state.path || this.#state.name}; arrow keys move the cross, plus and minus zoom`);
@@ -138,7 +143,7 @@ export class ArrayView {
           const other = chosen.indexOf(Number(value));
           if (other >= 0) chosen[other] = chosen[place];
           chosen[place] = Number(value);
-          this.#to({ axes: chosen, box: undefined }, { lasting: true });
+          this.#to({ axes: chosen, box: undefined, pixels: "" }, { lasting: true });
           this.#place.querySelector("#axes").replaceChildren(...this.#sliders());
         }, Object.fromEntries(names.map((name, i) => [i, name]))));
         controls.push(label);
@@ -168,6 +173,12 @@ export class ArrayView {
     parts.overlay = make("canvas", { id: "overlay", "aria-hidden": "true" });
     parts.stage = make("div", { className: "stage" }, parts.picture, parts.overlay);
     parts.bar = make("div", { className: "bar", role: "img" });
+    parts.scale = make("div", { className: "scale", "aria-hidden": "true" }, parts.bar, make("div", { className: "ticks right" }), make("div", { className: "title" }, titled(facts)));
+    parts.figure = make(
+      "div", { className: "figure" },
+      make("div", { className: "title rows", "aria-hidden": "true" }), make("div", { className: "ticks left", "aria-hidden": "true" }), parts.stage, parts.scale,
+      make("div", { className: "ticks below", "aria-hidden": "true" }), make("div", { className: "title columns", "aria-hidden": "true" }),
+    );
     parts.categories = make("div", { className: "legend", id: "categories" });
     parts.lo = make("input", { type: "number", step: "any", className: "number", id: "lo", "aria-label": "lowest value of the colours", onchange: () => this.#to({ lo: parts.lo.value }, { fresh: false }) });
     parts.hi = make("input", { type: "number", step: "any", className: "number", id: "hi", "aria-label": "highest value of the colours", onchange: () => this.#to({ hi: parts.hi.value }, { fresh: false }) });
@@ -177,6 +188,8 @@ export class ArrayView {
     map.querySelector("select").id = "map";
     const reduce = make("label", {}, "many in one pixel ", choice(["nearest", "mean", "max", "min"], this.#state.reduce, (value) => this.#to({ reduce: value })));
     reduce.querySelector("select").id = "reduce";
+    const aspect = make("label", {}, "shape ", choice(["", "square", "fill"], this.#state.aspect ?? "", (value) => this.#to({ aspect: value, pixels: "" }), { "": "true to scale", square: "square elements", fill: "fill" }));
+    aspect.querySelector("select").id = "aspect";
     const extra = [];
     if (facts.values === "complex") extra.push(make("label", {}, "part ", choice(["abs", "real", "imag", "phase"], this.#state.part, (value) => this.#to({ part: value, lo: "", hi: "" }))));
     if (facts.values === "struct") {
@@ -195,16 +208,22 @@ export class ArrayView {
     }));
     this.#picture = new Picture(parts.picture, parts.overlay, (shown) => this.#taken(shown));
     return [
-      make("div", { className: "controls" }, map, parts.lo, parts.bar, parts.hi, press("2–98 %", "percentiles", () => this.#to({ lo: "", hi: "" }, { fresh: false })), press("all", "extremes", () => {
+      make("div", { className: "controls" }, map, parts.lo, "to", parts.hi, press("2–98 %", "percentiles", () => this.#to({ lo: "", hi: "" }, { fresh: false })), press("all", "extremes", () => {
         const values = this.#picture.shown?.sorted;
         if (values?.length) this.#to({ lo: String(values[0]), hi: String(values[values.length - 1]) }, { fresh: false });
       }), reduce, ...extra),
-      parts.categories, parts.stage,
-      make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("whole", "fit", () => this.#to({ box: undefined })),
+      make("h2", { id: "caption" }, titled(facts)), parts.categories, parts.figure, ...this.#notes(),
+      make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("fit", "fit", () => this.#to({ box: undefined, pixels: "" })), ...(facts.shape.length > 1 ? [press("1:1", "one-to-one", () => this.#onePixel()), aspect] : []),
         make("label", {}, parts.check, " chunks and shards"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
         press("save picture", "save-png", () => this.#save()), make("a", { className: "npy", id: "save-npy", href: "#" }, "save values (.npy)"), legend),
       parts.status, parts.read, parts.profile, make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram),
     ];
+  }
+
+  /** What must be known to read the picture. */
+  #notes() {
+    const { curvilinear } = this.#facts;
+    return curvilinear.length ? [make("p", { id: "by-index", className: "status" }, `Drawn by index: the coordinates ${curvilinear.join(" and ")} have two dimensions.`)] : [];
   }
 
   #showStored(wanted) {
@@ -225,12 +244,52 @@ export class ArrayView {
     this.#pick([axes.length === 2 ? at[axes[0]] : 0, at[axes[axes.length - 1]]]);
   }
 
+  /** The height of an element for a width of 1; null if the picture fills the place there is. */
+  #proportion() {
+    const { axes, aspect } = this.#state;
+    if (axes.length !== 2 || aspect === "fill") return null;
+    return aspect === "square" ? 1 : proportion(...axes.map((axis) => this.#facts.axes[axis]));
+  }
+
+  /** The width and the height there are for a picture. */
+  #room() {
+    const { figure } = this.#parts;
+    return [Math.max(120, figure.clientWidth - MARGIN), Math.max(200, Math.round(innerHeight * 0.6))];
+  }
+
+  /** Give the picture its size: true to scale if that leaves something to see. */
   #fit() {
-    const { stage } = this.#parts;
-    const [top, bottom, left, right] = this.#state.axes.length === 2 ? [0, this.#facts.shape[this.#state.axes[0]], 0, this.#facts.shape[this.#state.axes[1]]] : [0, 1, 0, 12];
-    const ratio = Math.min(1.1, Math.max(0.15, (bottom - top) / (right - left)));
-    stage.style.aspectRatio = String(1 / ratio);
-    stage.style.maxHeight = "75vh";
+    const { stage, figure } = this.#parts;
+    const [width, height] = this.#room();
+    const [top, bottom, left, right] = this.#picture.boxOf(this.#state, this.#facts);
+    const tall = (this.#proportion() ?? 0) * (bottom - top);
+    const ratio = tall / (right - left);
+    let size = [width, this.#state.axes.length === 2 ? Math.min(height, width) : Math.round(width / 8)];
+    if (ratio > 1 / MOST_LONG && ratio < MOST_LONG) {
+      const scale = this.#state.pixels === "1" ? 1 / (devicePixelRatio || 1) : Math.min(width / (right - left), height / tall);
+      size = [Math.min(width, scale * (right - left)), Math.min(height, scale * tall)];
+    }
+    [stage.style.width, stage.style.height] = size.map((each) => `${Math.max(8, Math.round(each))}px`);
+    figure.dataset.scaled = String(ratio > 1 / MOST_LONG && ratio < MOST_LONG);
+  }
+
+  /** Show one element of the columns on one pixel of the screen. */
+  #onePixel() {
+    const [room, tall] = this.#room().map((each) => each * (devicePixelRatio || 1));
+    const [top, bottom, left, right] = this.#picture.box;
+    const ends = this.#state.axes.map((axis) => this.#facts.shape[axis]);
+    const span = (low, high, pixels, end) => {
+      const size = Math.min(end, Math.floor(pixels));
+      const start = Math.round(Math.min(Math.max(0, (low + high - size) / 2), end - size));
+      return [start, start + size];
+    };
+    this.#to({ pixels: "1", box: [...span(top, bottom, tall / (this.#proportion() ?? 1), ends[0]), ...span(left, right, room, ends[1])] });
+  }
+
+  #drawTicks() {
+    const { figure, picture } = this.#parts;
+    const bounds = picture.getBoundingClientRect();
+    drawTicks(figure, this.#picture.frame(bounds.width, bounds.height), this.#state.axes.map((axis) => this.#facts.axes[axis]));
   }
 
   #taken(shown) {
@@ -252,11 +311,13 @@ export class ArrayView {
   #drawBar() {
     const { bar, categories, lo, hi } = this.#parts;
     const named = this.#state.map === "categories" && this.#state.mode !== "channels";
-    bar.hidden = named;
+    const { scale } = this.#parts;
+    scale.hidden = named || this.#state.mode === "channels";
     categories.hidden = !named;
     if (named) this.#drawCategories();
     const ends = this.#picture.contrast();
     bar.style.background = gradient(this.#state.map);
+    drawBarTicks(scale, ends, this.#facts.values === "time");
     bar.setAttribute("aria-label", `colours from ${ends[0]} to ${ends[1]}`);
     for (const [input, value] of [[lo, ends[0]], [hi, ends[1]]]) {
       if (document.activeElement !== input) input.value = String(Number(value.toPrecision(7)));
@@ -282,7 +343,7 @@ export class ArrayView {
     const { overlay, picture } = this.#parts;
     if (!overlay) return;
     const axes = this.#state.axes.map((axis) => this.#facts.axes[axis]);
-    drawGrid(overlay, picture, this.#picture.box, axes, this.#state.stored ? this.#marksSeen() : null, this.#cursor);
+    drawGrid(overlay, this.#picture.frame(picture.width, picture.height), axes, this.#state.stored ? this.#marksSeen() : null, this.#cursor);
   }
 
   /** The marked blocks of elements that the picture cuts, along its axes. */
@@ -361,13 +422,13 @@ export class ArrayView {
     const both = this.#state.axes.length === 2;
     const ends = both ? this.#state.axes.map((axis) => this.#facts.shape[axis]) : [1, this.#facts.shape[this.#state.axes[0]]];
     const span = (low, high, middle, end) => {
-      const size = Math.min(end, Math.max(4, (high - low) * factor));
+      const size = Math.min(end, Math.max(Math.min(4, high - low), (high - low) * factor));
       const start = Math.round(Math.min(Math.max(0, middle - (middle - low) * (size / (high - low))), end - size));
-      return [start, start + Math.round(size)];
+      return [start, start + Math.max(1, Math.round(size))];
     };
     const down = span(top, bottom, row, ends[0]);
     const across = span(left, right, column, ends[1]);
-    this.#to({ box: both ? [...down, ...across] : across });
+    this.#to({ pixels: "", box: both ? [...down, ...across] : across });
   }
 
   #pan(rows, columns) {
@@ -389,7 +450,8 @@ export class ArrayView {
       return [event.clientX - bounds.left, event.clientY - bounds.top];
     };
     picture.addEventListener("pointerdown", (event) => {
-      held = { from: at(event), box: this.#picture.box, moved: false };
+      const bounds = picture.getBoundingClientRect();
+      held = { from: at(event), box: this.#picture.box, frame: this.#picture.frame(bounds.width, bounds.height), moved: false };
       picture.setPointerCapture(event.pointerId);
     });
     picture.addEventListener("pointermove", (event) => {
@@ -400,10 +462,8 @@ export class ArrayView {
       }
       if (Math.hypot(x - held.from[0], y - held.from[1]) < 5 && !held.moved) return;
       held.moved = true;
-      const bounds = picture.getBoundingClientRect();
-      const [top, bottom, left, right] = held.box;
       const now = this.#picture.box;
-      this.#pan(held.box[0] - now[0] + ((held.from[1] - y) / bounds.height) * (bottom - top), held.box[2] - now[2] + ((held.from[0] - x) / bounds.width) * (right - left));
+      this.#pan(held.box[0] - now[0] + held.frame.row(held.from[1]) - held.frame.row(y), held.box[2] - now[2] + held.frame.column(held.from[0]) - held.frame.column(x));
     });
     picture.addEventListener("pointerup", (event) => {
       if (held && !held.moved) this.#pick(this.#picture.element(...at(event)));
@@ -416,16 +476,19 @@ export class ArrayView {
     }, { passive: false });
     picture.addEventListener("keydown", (event) => this.#key(event));
     new ResizeObserver(() => {
+      this.#fit();
       this.#picture.draw();
       this.#drawGrid();
-    }).observe(this.#parts.stage);
+      this.#drawTicks();
+    }).observe(this.#parts.figure);
   }
 
   #key(event) {
     const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     const [top, bottom, left, right] = this.#picture.box;
     if (event.key in moves) {
-      const [down, across] = moves[event.key];
+      const { flipRows, flipColumns } = this.#picture.frame();
+      const [down, across] = [moves[event.key][0] * (flipRows ? -1 : 1), moves[event.key][1] * (flipColumns ? -1 : 1)];
       if (event.shiftKey) {
         this.#pan((down * (bottom - top)) / 4, (across * (right - left)) / 4);
       } else {
@@ -437,7 +500,7 @@ export class ArrayView {
       }
     } else if (event.key === "+" || event.key === "=") this.#zoom(0.5, this.#cursor);
     else if (event.key === "-") this.#zoom(2, this.#cursor);
-    else if (event.key === "0") this.#to({ box: undefined });
+    else if (event.key === "0") this.#to({ box: undefined, pixels: "" });
     else if (event.key === "Enter") this.#pick(this.#cursor);
     else return;
     event.preventDefault();

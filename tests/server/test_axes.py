@@ -1,0 +1,162 @@
+"""The axes of pictures: what CF attributes say of them, and where the page draws rows, columns and ticks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zardine
+from server.browser import chromium, grey, see
+from zardine.server.viewer.axes import axis_kind, points_upwards
+
+__all__ = ["chromium", "see"]
+
+NORTH, EAST = {"units": "degrees_north"}, {"units": "degrees_east"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name", "kind", "upwards"),
+    [
+        ({"standard_name": "latitude"}, "y", "latitude", True),
+        ({"units": "degreeN"}, "y", "latitude", True),
+        ({"units": "degrees_E"}, "x", "longitude", False),
+        ({"units": "degrees", "standard_name": "grid_latitude"}, "rlat", "grid_latitude", True),
+        ({}, "lat", "latitude", True),
+        ({"axis": "Y", "units": "m"}, "n", "y", True),
+        ({"standard_name": "projection_x_coordinate"}, "n", "x", False),
+        ({"positive": "down", "units": "m"}, "depth", "vertical", False),
+        ({"positive": "up", "units": "m"}, "height", "vertical", True),
+        ({"units": "hPa"}, "level", "vertical", False),
+        ({"axis": "Z", "standard_name": "depth"}, "z", "vertical", False),
+        ({"axis": "Z", "units": "km"}, "z", "vertical", True),
+        ({"units": "days since 2000-01-01"}, "t", "time", False),
+        ({"units": "m", "axis": 3, "positive": None}, "y", None, False),
+    ],
+)
+def test_kinds_and_directions(attributes: dict[str, Any], name: str, kind: str | None, upwards: bool) -> None:
+    assert axis_kind(attributes, name) == kind
+    assert points_upwards(attributes, kind) == upwards
+
+
+def write(
+    root: Any, values: Any, rows: tuple[str, Any, dict[str, Any]], columns: tuple[str, Any, dict[str, Any]]
+) -> None:
+    for name, found, attributes in (rows, columns):
+        root.create_array(name, data=np.asarray(found), dimension_names=(name,), attributes=attributes)
+    root.create_array("v", data=values, chunks=(2, 3), dimension_names=(rows[0], columns[0]))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "flipped"),
+    [
+        (("lat", [-30, -10, 10, 30], NORTH), ("lon", [0, 60, 120, 180, 240, 300], EAST), (True, False)),
+        (("lat", [30, 10, -10, -30], NORTH), ("lon", [170, 175, 180, -175, -170, -165], EAST), (False, False)),
+        (("lat", [30, 10, -10, -30], NORTH), ("lon", [300, 240, 180, 120, 60, 0], EAST), (False, True)),
+        (("z", [0, 5, 10, 30], {"positive": "down"}), ("x", [0, 1, 2, 3, 4, 5], {}), (False, False)),
+        (("z", [30, 10, 5, 0], {"positive": "down"}), ("x", [0, 1, 2, 3, 4, 5], {}), (True, False)),
+        (("z", [0, 5, 10, 30], {"units": "m", "axis": "Z"}), ("x", [5, 4, 3, 2, 1, 0], {}), (True, False)),
+        (("lat", [10, 30, 20, 40], NORTH), ("lon", [0, 1, 2, 3, 4, 5], EAST), (False, False)),
+    ],
+)
+def test_directions_on_the_screen(
+    see: Any, tmp_path: Path, rows: Any, columns: Any, flipped: tuple[bool, bool]
+) -> None:
+    """Pixels, the pointer, keys, the chosen chunk and a zoomed box agree on the direction of both axes."""
+    values = np.arange(24, dtype="i4").reshape(4, 6)
+    write(zardine.open_group(tmp_path / "a.zarr", mode="w"), values, rows, columns)
+    page = see(tmp_path / "a.zarr", "v", map="grey", lo=0, hi=24)
+    page.wait_for_picture()
+    order = tuple(slice(None, None, -1 if each else 1) for each in flipped)
+    seen = values[order]
+    np.testing.assert_array_equal(page.elements((4, 6))[..., 0], grey(seen, 0, 24))
+    page.point(1, 4, (4, 6), click=True)
+    row, column = (int(each[0]) for each in np.nonzero(values == seen[1, 4]))
+    page.page.wait_for_selector(f"#status[data-at='{row},{column}']")
+    assert page.text("#status").endswith(f": {seen[1, 4]}")
+    page.page.wait_for_selector("#chunk[data-state=stored]")
+    assert f"v/c/{row // 2}/{column // 3}" in page.text("#chunk")
+    page.page.focus("#picture")
+    page.page.keyboard.press("ArrowDown")
+    page.page.keyboard.press("ArrowLeft")
+    row, column = (int(each[0]) for each in np.nonzero(values == seen[2, 3]))
+    page.page.wait_for_selector(f"#status[data-at='{row},{column}']")
+    page.open("v", map="grey", lo=0, hi=24, box="1,3,2,6")
+    page.wait_for_picture()
+    np.testing.assert_array_equal(page.elements((2, 4))[..., 0], grey(values[1:3, 2:6][order], 0, 24))
+    assert page.text("#expression").endswith("[1:3, 2:6]")
+
+
+def stage(page: Any) -> tuple[float, float]:
+    box = page.page.locator("#picture").bounding_box()
+    return box["width"], box["height"]
+
+
+def test_pictures_are_true_to_scale(see: Any, tmp_path: Path) -> None:
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w")
+    root.create_array("image", data=np.arange(512 * 512, dtype="u4").reshape(512, 512))
+    write(
+        root.create_group("north"),
+        np.zeros((11, 21)),
+        ("lat", np.linspace(55, 65, 11), NORTH),
+        ("lon", np.arange(21.0), EAST),
+    )
+    size = {"units": "m", "axis": "X"}
+    write(
+        root.create_group("metres"),
+        np.zeros((50, 50)),
+        ("y", np.arange(50) * 20.0, size),
+        ("x", np.arange(50) * 10.0, size),
+    )
+    page = see(tmp_path / "a.zarr", "image", options={"viewport": {"width": 1400, "height": 900}})
+    page.wait_for_picture()
+    width, height = stage(page)
+    assert width == height > 300
+    page.page.click("#one-to-one")
+    page.wait_for_picture(2)
+    assert stage(page) == (512, 512)
+    assert page.pixels().shape[:2] == (512, 512)
+    page.page.select_option("#aspect", "fill")
+    page.wait_for_picture(3)
+    assert stage(page)[0] > 1.5 * stage(page)[1]
+    page.open("north/v")
+    page.wait_for_picture()
+    width, height = stage(page)
+    assert height / 11 == pytest.approx(width / 21 * 2, rel=0.01)  # a degree of longitude is half as long at 60°N
+    assert "60°N" in page.text(".ticks.left")
+    assert "5°E" in page.text(".ticks.below")
+    page.open("metres/v")
+    page.wait_for_picture()
+    width, height = stage(page)
+    assert height == pytest.approx(2 * width, rel=0.01)
+    assert page.text(".scale-bar") == "100 m"
+    assert page.page.locator(".scale-bar").bounding_box()["width"] == pytest.approx(width / 5, abs=1)
+
+
+def test_titles_scales_and_coordinates_of_two_dimensions(see: Any, tmp_path: Path) -> None:
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w")
+    axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "yx"]
+    scale = [{"type": "scale", "scale": [0.5, 0.25]}]
+    image = root.create_group("image", attributes={
+        "ome": {"multiscales": [{"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": scale}]}]},
+    })  # fmt: skip
+    image.create_array("0", data=np.zeros((40, 80)), dimension_names=("y", "x"))
+    ocean = {"long_name": "Sea surface temperature", "units": "degC", "coordinates": "nav_lat nav_lon missing"}
+    root.create_array("sst", data=np.linspace(0, 10, 200).reshape(10, 20), dimension_names=("y", "x"), attributes=ocean)
+    for name in ("nav_lat", "nav_lon"):
+        root.create_array(name, data=np.zeros((10, 20)), dimension_names=("y", "x"))
+    page = see(tmp_path / "a.zarr", "image/0")
+    page.wait_for_picture()
+    width, height = stage(page)
+    assert height == pytest.approx(width, rel=0.01)  # 40 × 0.5 µm and 80 × 0.25 µm
+    assert page.text(".scale-bar") == "5 µm"
+    page.open("sst", lo=0, hi=10)
+    page.wait_for_picture()
+    assert page.text("#caption") == "Sea surface temperature [degC]"
+    assert page.text("#by-index") == "Drawn by index: the coordinates nav_lat and nav_lon have two dimensions."
+    bar = [float(each) for each in page.page.locator(".ticks.right span").all_inner_texts()]
+    assert bar[0] == 0
+    assert bar[-1] == 10
+    assert page.page.locator(".ticks.left span").first.inner_text() == "0"
