@@ -160,3 +160,39 @@ def test_titles_scales_and_coordinates_of_two_dimensions(see: Any, tmp_path: Pat
     assert bar[0] == 0
     assert bar[-1] == 10
     assert page.page.locator(".ticks.left span").first.inner_text() == "0"
+
+
+@pytest.mark.parametrize("first", [-180, 0, 170])
+@pytest.mark.parametrize("south", [-1, 1])
+def test_coastlines(see: Any, tmp_path: Path, first: int, south: int) -> None:
+    """Coasts lie where they are for longitudes of -180 to 180, of 0 to 360 and across 180°, and can be turned off."""
+    longitudes = np.arange(first + 1, first + 361, 2.0)
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w")
+    lat = ("lat", south * np.arange(-89, 90, 2.0), NORTH)
+    write(root, np.zeros((90, 180)), lat, ("lon", (longitudes + 180) % 360 - 180 if first == 170 else longitudes, EAST))
+    page = see(tmp_path / "a.zarr", "v", options={"viewport": {"width": 1400, "height": 900}})
+    page.wait_for_picture()
+    page.page.wait_for_selector(".figure[data-coast=true]")
+    drawn = """([longitude, latitude]) => { const c = document.getElementById('overlay');
+        const x = Math.round(longitude * c.width), y = Math.round(latitude * c.height);
+        const d = c.getContext('2d').getImageData(x - 6, y - 6, 13, 13).data;
+        return d.some((each, i) => i % 4 === 3 && each); }"""
+
+    def coast_near(longitude: float, latitude: float) -> bool:
+        return bool(page.page.evaluate(drawn, [((longitude - first) % 360) / 360, (90 - latitude) / 180]))
+
+    capes = [(18.5, -34.3), (-9.2, 38.7), (-67.5, -55.5), (146.5, -43.5)]  # Good Hope, Lisbon, Horn, Tasmania
+    assert [coast_near(*each) for each in capes] == [True] * 4
+    assert [coast_near(*each) for each in [(-30, 30), (-140, -30), (90, -30), (-110, -16.3), (10, 71.5)]] == [False] * 5
+    page.page.uncheck("#coast")
+    page.page.wait_for_function("() => location.hash.includes('coast=0')")
+    assert not any(coast_near(*each) for each in capes)
+
+
+def test_pages_without_a_map_load_no_coastlines(see: Any, tmp_path: Path) -> None:
+    zardine.create_array(tmp_path / "a.zarr", data=np.zeros((9, 9)))
+    page = see(tmp_path / "a.zarr")
+    page.wait_for_picture()
+    assert not page.page.is_visible("#coast")
+    loaded = "() => performance.getEntriesByType('resource').some(each => each.name.includes('vendor/coast'))"
+    assert page.page.evaluate(loaded) is False

@@ -1,6 +1,7 @@
 // An array: its picture and what steers it, exact values, where they are stored, and what its document says.
 
 import { categoryColour, gradient, MAPS } from "./colours.js";
+import { coasts, drawCoast, isMap } from "./coast.js";
 import { drawHistogram, drawProfile } from "./chart.js";
 import { bytes, choice, make } from "./elements.js";
 import { elsewhere } from "./elsewhere.js";
@@ -46,6 +47,7 @@ export class ArrayView {
   #charts = new Latest();
   #cursor = null;
   #marks = [];
+  #coasts = null;
   #stored = null;
 
   /** `change(state, lasting)` is called when something else is to be seen. */
@@ -198,6 +200,7 @@ export class ArrayView {
     }
     parts.check = make("input", { type: "checkbox", id: "stored", checked: Boolean(this.#state.stored), onchange: (event) => this.#showStored(event.target.checked) });
     parts.channels = make("input", { type: "checkbox", id: "channels", checked: this.#state.mode === "channels", onchange: (event) => this.#to({ mode: event.target.checked ? "channels" : "plain" }) });
+    parts.coast = make("input", { type: "checkbox", id: "coast", checked: this.#state.coast !== "0", onchange: (event) => this.#to({ coast: event.target.checked ? "" : "0" }, { fresh: false }) });
     const press = (text, id, work) => make("button", { type: "button", id, onclick: work }, text);
     const legend = make("div", { className: "legend", id: "legend" }, ...LOOKS.filter((look) => look.name !== "fill value" || facts.marks).map((look) => {
       const canvas = make("canvas", { width: 18, height: 18, "aria-hidden": "true" });
@@ -214,7 +217,7 @@ export class ArrayView {
       }), reduce, ...extra),
       make("h2", { id: "caption" }, titled(facts)), parts.categories, parts.figure, ...this.#notes(),
       make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("fit", "fit", () => this.#to({ box: undefined, pixels: "" })), ...(facts.shape.length > 1 ? [press("1:1", "one-to-one", () => this.#onePixel()), aspect] : []),
-        make("label", {}, parts.check, " chunks and shards"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
+        make("label", {}, parts.check, " chunks and shards"), make("label", {}, parts.coast, " coastlines"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
         press("save picture", "save-png", () => this.#save()), make("a", { className: "npy", id: "save-npy", href: "#" }, "save values (.npy)"), legend),
       parts.status, parts.read, parts.profile, make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram),
     ];
@@ -340,10 +343,23 @@ export class ArrayView {
   }
 
   #drawGrid() {
-    const { overlay, picture } = this.#parts;
+    const { overlay } = this.#parts;
     if (!overlay) return;
     const axes = this.#state.axes.map((axis) => this.#facts.axes[axis]);
-    drawGrid(overlay, this.#picture.frame(picture.width, picture.height), axes, this.#state.stored ? this.#marksSeen() : null, this.#cursor);
+    const frame = this.#picture.frame();
+    const onMap = isMap(axes);
+    this.#parts.coast.parentElement.hidden = !onMap;
+    drawGrid(overlay, frame, axes, this.#state.stored ? this.#marksSeen() : null, this.#cursor, (canvas) => {
+      if (!onMap || this.#state.coast === "0") return;
+      if (this.#coasts) drawCoast(canvas, frame, axes, this.#coasts);
+      else this.#loadCoasts();
+    });
+  }
+
+  async #loadCoasts() {
+    this.#coasts = await coasts();
+    this.#drawGrid();
+    this.#parts.figure.dataset.coast = "true";
   }
 
   /** The marked blocks of elements that the picture cuts, along its axes. */

@@ -10,11 +10,12 @@ function borders(chunks, low, high) {
   return found;
 }
 
-/** Draw borders over a picture of axes in a frame; `marks` are blocks of elements to be outlined, with a colour each. */
-export function drawGrid(canvas, frame, axes, marks, cursor) {
+/** Draw borders over a picture of axes in a frame; `marks` are blocks of elements to be outlined, with a colour each. `below(canvas)` draws first. */
+export function drawGrid(canvas, frame, axes, marks, cursor, below) {
   canvas.width = frame.width;
   canvas.height = frame.height;
   const context = canvas.getContext("2d");
+  below(canvas);
   const lines = (chunks, low, high, vertical) => {
     for (const at of borders(chunks, low, high)) {
       context.beginPath();
