@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -196,3 +200,44 @@ def test_pages_without_a_map_load_no_coastlines(see: Any, tmp_path: Path) -> Non
     assert not page.page.is_visible("#coast")
     loaded = "() => performance.getEntriesByType('resource').some(each => each.name.includes('vendor/coast'))"
     assert page.page.evaluate(loaded) is False
+
+
+def test_lines_have_dates_units_and_zoom(see: Any, tmp_path: Path) -> None:
+    """An array of one axis opens as a line with the table; a dragged range is shown finer, "fit" goes back."""
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w")
+    units = {"units": "days since 2001-01-01"}
+    root.create_array("time", data=np.arange(400), dimension_names=("time",), attributes=units)
+    facts = {"long_name": "River discharge", "units": "m3 s-1"}
+    root.create_array("flow", data=np.arange(400.0), chunks=(100,), dimension_names=("time",), attributes=facts)
+    root.create_array("plane", data=np.zeros((400, 3)), dimension_names=("time", "x"))
+    page = see(tmp_path / "a.zarr", "flow")
+    page.wait_for_picture()
+    page.page.wait_for_selector("#profile[data-points] .uplot")
+    assert page.text("#caption") == "River discharge [m3 s-1]"
+    assert json.loads(page.page.get_attribute("#profile", "data-points")) == list(range(64))
+    assert page.page.locator("#cells td").first.inner_text() == "0.0"
+    assert page.page.locator(".ticks.below span").first.inner_text() == "2001-01-01"
+    plot = page.page.locator("#profile .u-over").bounding_box()
+    y = plot["y"] + plot["height"] / 2
+    page.page.mouse.move(plot["x"] + plot["width"] * 0.5, y)
+    page.page.mouse.down()
+    page.page.mouse.move(plot["x"] + plot["width"] * 0.75, y, steps=3)
+    page.page.mouse.up()
+    page.page.wait_for_function("() => JSON.parse(document.getElementById('profile').dataset.points)[0] > 100")
+    low, high = map(int, page.text("#expression").partition("[")[2].rstrip("]").split(":"))
+    assert abs(low - 200) < 4
+    assert abs(high - 300) < 4
+    page.page.click("#fit")
+    page.page.wait_for_function("() => JSON.parse(document.getElementById('profile').dataset.points)[0] === 0")
+    page.open("plane")
+    page.wait_for_picture()
+    page.page.wait_for_selector(".ticks.left span >> text=2001-01-01")
+
+
+@pytest.mark.parametrize(
+    "query", [{"axes": "0", "index": "5"}, {"axes": "2", "index": "0"}, {"axes": "0", "index": ",".join("0" * 65)}, {}]
+)
+def test_labels_of_indices_that_do_not_exist(tmp_path: Path, query: dict[str, str]) -> None:
+    zardine.create_array(tmp_path / "a.zarr", data=np.zeros((5, 2)))
+    with zardine.view(tmp_path / "a.zarr") as shown, pytest.raises(HTTPError, match="400"):
+        urlopen(f"{shown.url}api/a.zarr/labels?{urlencode(query)}")

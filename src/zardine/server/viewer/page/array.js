@@ -5,7 +5,7 @@ import { coasts, drawCoast, isMap } from "./coast.js";
 import { drawHistogram, drawProfile } from "./chart.js";
 import { bytes, choice, make } from "./elements.js";
 import { elsewhere } from "./elsewhere.js";
-import { drawBarTicks, drawTicks } from "./ticks.js";
+import { APART, drawBarTicks, drawTicks, ticksOf, widthOfTicks } from "./ticks.js";
 import { proportion, titled } from "./frame.js";
 import { drawGrid } from "./grid.js";
 import { GUESSED, LOOKS, tile } from "./looks.js";
@@ -16,7 +16,7 @@ import { drawTable } from "./table.js";
 
 const DRAWN = ["number", "complex", "time"];
 const MOST_CATEGORIES = 32;
-const MARGIN = 170; // pixels beside a picture for ticks and the bar of colours
+const MARGIN = 112; // pixels beside a picture and its ticks, for a title and the bar of colours
 const MOST_LONG = 12; // a picture whose sides differ more is not true to scale
 
 /** Return what is seen of an array where the address does not say it. */
@@ -45,6 +45,7 @@ export class ArrayView {
   #hover = new Latest();
   #tables = new Latest();
   #charts = new Latest();
+  #ticks = new Latest();
   #cursor = null;
   #marks = [];
   #coasts = null;
@@ -68,7 +69,7 @@ export class ArrayView {
   close() {
     this.#picture?.cancel();
     this.#stored.close();
-    for (const each of [this.#hover, this.#tables, this.#charts]) each.cancel();
+    for (const each of [this.#hover, this.#tables, this.#charts, this.#ticks]) each.cancel();
   }
 
   /** Show another state of the same array. */
@@ -81,6 +82,7 @@ export class ArrayView {
       this.#drawBar();
       this.#drawGrid();
       this.#drawTicks();
+      if (fresh && this.#state.axes.length === 1 && this.#facts.shape.length === 1) this.#charts.ask((signal) => this.#profile(this.#state.at, 0, signal));
     }
     if (!this.#picture || this.#parts.table.open) this.#drawTable();
     if (picture) picture.setAttribute("aria-label", `Picture of ${this.#state.path || this.#state.name}; arrow keys move the cross, plus and minus zoom`);
@@ -116,7 +118,7 @@ export class ArrayView {
     parts.read = make("p", { className: "status", id: "read" });
     parts.code = make("code", { id: "expression" });
     parts.cells = make("div", { className: "scroll", id: "cells", tabIndex: 0, role: "region", "aria-label": "Exact values" });
-    parts.table = make("details", { id: "table", open: !drawn, ontoggle: () => parts.table?.open && this.#drawTable() }, make("summary", {}, "Exact values"), parts.cells);
+    parts.table = make("details", { id: "table", open: !drawn || facts.shape.length === 1, ontoggle: () => parts.table?.open && this.#drawTable() }, make("summary", {}, "Exact values"), parts.cells);
     const about = make("details", { id: "about", open: !drawn }, make("summary", {}, "About this array"), this.#about());
     parts.drawn = drawn;
     const sections = [make("div", { id: "axes" }, ...this.#sliders())];
@@ -215,11 +217,11 @@ export class ArrayView {
         const values = this.#picture.shown?.sorted;
         if (values?.length) this.#to({ lo: String(values[0]), hi: String(values[values.length - 1]) }, { fresh: false });
       }), reduce, ...extra),
-      make("h2", { id: "caption" }, titled(facts)), parts.categories, parts.figure, ...this.#notes(),
+      make("h2", { id: "caption" }, titled(facts)), ...(facts.shape.length === 1 ? [parts.profile] : []), parts.categories, parts.figure, ...this.#notes(),
       make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("fit", "fit", () => this.#to({ box: undefined, pixels: "" })), ...(facts.shape.length > 1 ? [press("1:1", "one-to-one", () => this.#onePixel()), aspect] : []),
         make("label", {}, parts.check, " chunks and shards"), make("label", {}, parts.coast, " coastlines"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
         press("save picture", "save-png", () => this.#save()), make("a", { className: "npy", id: "save-npy", href: "#" }, "save values (.npy)"), legend),
-      parts.status, parts.read, parts.profile, make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram),
+      parts.status, parts.read, ...(facts.shape.length === 1 ? [] : [parts.profile]), make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram),
     ];
   }
 
@@ -257,7 +259,10 @@ export class ArrayView {
   /** The width and the height there are for a picture. */
   #room() {
     const { figure } = this.#parts;
-    return [Math.max(120, figure.clientWidth - MARGIN), Math.max(200, Math.round(innerHeight * 0.6))];
+    const { axes } = this.#state;
+    const left = axes.length === 2 ? widthOfTicks(this.#facts.axes[axes[0]]) : 58;
+    figure.style.gridTemplateColumns = `1.4rem ${left}px auto 1fr`;
+    return [Math.max(120, figure.clientWidth - left - MARGIN), Math.max(200, Math.round(innerHeight * 0.6))];
   }
 
   /** Give the picture its size: true to scale if that leaves something to see. */
@@ -267,7 +272,7 @@ export class ArrayView {
     const [top, bottom, left, right] = this.#picture.boxOf(this.#state, this.#facts);
     const tall = (this.#proportion() ?? 0) * (bottom - top);
     const ratio = tall / (right - left);
-    let size = [width, this.#state.axes.length === 2 ? Math.min(height, width) : Math.round(width / 8)];
+    let size = [width, this.#state.axes.length === 2 ? Math.min(height, width) : 60];
     if (ratio > 1 / MOST_LONG && ratio < MOST_LONG) {
       const scale = this.#state.pixels === "1" ? 1 / (devicePixelRatio || 1) : Math.min(width / (right - left), height / tall);
       size = [Math.min(width, scale * (right - left)), Math.min(height, scale * tall)];
@@ -292,7 +297,7 @@ export class ArrayView {
   #drawTicks() {
     const { figure, picture } = this.#parts;
     const bounds = picture.getBoundingClientRect();
-    drawTicks(figure, this.#picture.frame(bounds.width, bounds.height), this.#state.axes.map((axis) => this.#facts.axes[axis]));
+    this.#ticks.ask((signal) => drawTicks(figure, this.#picture.frame(bounds.width, bounds.height), this.#state, this.#facts, signal));
   }
 
   #taken(shown) {
@@ -315,7 +320,7 @@ export class ArrayView {
     const { bar, categories, lo, hi } = this.#parts;
     const named = this.#state.map === "categories" && this.#state.mode !== "channels";
     const { scale } = this.#parts;
-    scale.hidden = named || this.#state.mode === "channels";
+    scale.hidden = named || this.#state.mode === "channels" || this.#state.axes.length === 1; // a line has its own scale
     categories.hidden = !named;
     if (named) this.#drawCategories();
     const ends = this.#picture.contrast();
@@ -413,23 +418,38 @@ export class ArrayView {
     this.#drawGrid();
     this.#stored.pick(at);
     const others = this.#facts.shape.map((_, axis) => axis).filter((axis) => !this.#state.axes.includes(axis) && this.#facts.shape[axis] > 1);
+    if (this.#facts.shape.length === 1) return; // its line is shown
     const along = others[0] ?? this.#state.axes[this.#state.axes.length - 1];
     this.#charts.ask((signal) => this.#profile(at, along, signal));
   }
 
   async #profile(at, along, signal) {
     const length = this.#facts.shape[along];
-    const step = 2 ** Math.max(0, Math.ceil(Math.log2(length / 2048)));
+    const isLine = this.#facts.shape.length === 1;
+    const [, , from, to] = isLine ? this.#picture.box : [0, 1, 0, length];
+    const step = 2 ** Math.max(0, Math.ceil(Math.log2((to - from) / 2048)));
     const { field, part, reduce } = this.#state;
-    beginMove();
-    const found = await packed(this.#state, "picture", {
-      axes: along, at: at.join(","), box: `0,${length}`, step, field, part, reduce, seconds: 1, snapshot: this.#facts.snapshot,
-    }, signal);
-    const xs = Array.from(found.pixels, (_, i) => i * step);
+    if (!isLine) beginMove();
+    const [found, ticks] = await Promise.all([
+      packed(this.#state, "picture", {
+        axes: along, at: at.join(","), box: `${from},${to}`, step, field, part, reduce, seconds: 1, snapshot: this.#facts.snapshot,
+      }, signal),
+      ticksOf(this.#state, this.#facts, along, from, to, this.#parts.profile.clientWidth, APART.columns, signal),
+    ]);
+    const first = found.columns[0];
+    const xs = Array.from(found.pixels, (_, i) => first + i * found.columns[2]);
     const ys = Array.from(found.pixels, (value, i) => (found.states[i] & 1 && !(found.states[i] & GUESSED) ? value : null));
     const others = at.map((i, axis) => (axis === along ? null : `${this.#facts.axes[axis].name} ${i}`)).filter(Boolean);
-    drawProfile(this.#parts.profile, `Along ${this.#facts.axes[along].name}${others.length ? `, at ${others.join(", ")}` : ""}`, this.#facts.axes[along].name, xs, ys);
+    const title = isLine ? "" : `Along ${this.#facts.axes[along].name}, at ${others.join(", ")}`;
+    const zoom = isLine ? (low, high) => this.#to({ box: this.#range(low, high, length) }) : null;
+    drawProfile(this.#parts.profile, title, titled(this.#facts.axes[along]), titled(this.#facts), ticks.map(([edge, text]) => [edge - 0.5, text]), xs, ys, zoom);
     this.#parts.profile.dataset.points = JSON.stringify(ys.slice(0, 64));
+  }
+
+  /** The box of a range of indices that was dragged. */
+  #range(low, high, length) {
+    const start = Math.min(Math.max(0, Math.floor(low)), length - 1);
+    return [start, Math.max(start + 1, Math.min(length, Math.ceil(high) + 1))];
   }
 
   #zoom(factor, around = null) {
