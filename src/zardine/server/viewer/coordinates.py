@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from zardine.errors import ZardineError
-from zardine.nodes.array import Array
 from zardine.server.axis_names import dimension_names
 from zardine.server.served import Served
-from zardine.server.viewer.facts import coordinate_path
+from zardine.server.viewer.axes import Coordinate, coordinate
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact
 
@@ -22,8 +19,6 @@ _SINCE: Final = re.compile(
     r"(\d{4}-\d{1,2}-\d{1,2})(?:[T ]\s*(\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?\s*(?:Z|UTC)?\s*",
     re.ASCII,
 )
-_MOST_HELD: Final = 2**23
-"""Bytes of the coordinates of an axis that are read whole."""
 _MICROSECONDS: Final = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
 _CALENDARS: Final = ("standard", "gregorian", "proleptic_gregorian")
 
@@ -37,34 +32,20 @@ def labels(served: Served, snapshot: Snapshot, path: str, at: tuple[int, ...]) -
     found: list[str | None] = []
     for name, length, index in zip(dimension_names(array.metadata), array.shape, at, strict=True):
         try:
-            axis = snapshot.once(f"coordinates of {name}", partial(_coordinates, served, path, name, length))
-            found.append(None if axis is None else axis.label(index))
+            axis = coordinate(served, snapshot, path, name, length)
+            found.append(None if axis is None else _label(axis, index))
         except ZardineError as error:
             found.append(f"({type(error).__name__})")
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Coordinates:
-    array: Array
-    values: Any
-    """All of them, or the array where they are many."""
-
-    def label(self, index: int) -> str:
-        value, attributes = self.values[index], self.array.attrs.asdict()
-        units = attributes.get("units")
-        if not isinstance(units, str) or self.array.dtype.kind not in "iuf":
-            return str(exact(value))
-        date = as_date(value, units, str(attributes.get("calendar", "standard")))
-        return date or f"{exact(value)} {units}"
-
-
-def _coordinates(served: Served, path: str, name: str | None, length: int) -> _Coordinates | None:
-    inner = coordinate_path(served, path, name, length)
-    node = None if inner is None else served.node(inner)
-    if not isinstance(node, Array):
-        return None
-    return _Coordinates(node, node[:] if node.nbytes <= _MOST_HELD else node)
+def _label(axis: Coordinate, index: int) -> str:
+    value, attributes = axis.values[index], axis.array.attrs.asdict()
+    units = attributes.get("units")
+    if not isinstance(units, str) or axis.array.dtype.kind not in "iuf":
+        return str(exact(value))
+    date = as_date(value, units, str(attributes.get("calendar", "standard")))
+    return date or f"{exact(value)} {units}"
 
 
 def as_date(value: Any, units: str, calendar: str) -> str | None:

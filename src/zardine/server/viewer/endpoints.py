@@ -45,6 +45,8 @@ _MOST_MEMBERS: Final = 500
 """Nodes of a group that one answer has."""
 _MOST_CELLS: Final = 20_000
 """Elements of a table."""
+_MOST_LABELS: Final = 64
+"""Coordinates that one answer has."""
 _MOST_SAVED: Final = 2**28
 """Bytes of a selection that is saved."""
 _MOST_OF_A_NAME: Final = 64
@@ -340,6 +342,23 @@ def _table(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -
     return _json({"cells": plain.tolist(), "damaged": damaged})
 
 
+def _labels(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    """The coordinates, as text, at up to :data:`_MOST_LABELS` indices of one axis."""
+    snapshot = _snapshot(viewed, path, query.snapshot())
+    shape = snapshot.array.shape
+    axis = query.axes(len(shape))[0] if shape else 0
+    count = query.text("index").count(",") + 1
+    if not shape or count > _MOST_LABELS:
+        raise Refusal(400, f"labels are those of at most {_MOST_LABELS} indices of an axis")
+    found = []
+    for index in query.numbers("index", count):
+        if index >= shape[axis]:
+            raise Refusal(400, f"index {index} is beyond the axis of length {shape[axis]}")
+        at = tuple(index if i == axis else 0 for i in range(len(shape)))
+        found.append(labels(viewed.served, snapshot, path, at)[axis])
+    return _json({"labels": found})
+
+
 def _chunk(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     snapshot = _snapshot(viewed, path, query.snapshot())
     return _json(chunk_at(snapshot, query.at(snapshot.array.shape)))
@@ -448,6 +467,7 @@ _ENDPOINTS: Final[dict[str, Callable[[Viewed, str, _Query, Callable[[], bool]], 
     "picture": _picture,
     "value": _value,
     "table": _table,
+    "labels": _labels,
     "chunk": _chunk,
     "objects": _objects,
     "changes": _changes,

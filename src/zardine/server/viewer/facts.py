@@ -18,6 +18,7 @@ from zardine.nodes.array import Array
 from zardine.nodes.display import codec_text, describe_array, has_checksum
 from zardine.server.axis_names import dimension_names
 from zardine.server.served import Served
+from zardine.server.viewer.axes import axes_facts, coordinate_path, curvilinear, title_of
 from zardine.server.viewer.pyramid import channels, levels
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact, kind_of
@@ -92,6 +93,7 @@ def array_facts(served: Served, snapshot: Snapshot, path: str) -> dict[str, Any]
     layout = array._handle.layout
     names = dimension_names(array.metadata)
     axes = []
+    described = axes_facts(served, snapshot, path)
     for number, (length, chunks, objects) in enumerate(
         zip(array.shape, layout.grids.chunks, layout.grids.storage, strict=True)
     ):
@@ -103,10 +105,14 @@ def array_facts(served: Served, snapshot: Snapshot, path: str) -> dict[str, Any]
                 "chunks": _borders(chunks),
                 "shards": _borders(objects) if layout.sharding is not None else None,
                 "coordinate": coordinate,
+                **described[number],
             }
         )
+    title, units = title_of(array.metadata.attributes, path.rpartition("/")[2])
     return {
         "kind": "array",
+        "title": title,
+        "units": units,
         "path": path,
         "store": str(array.store),
         "node": array.path,
@@ -116,6 +122,7 @@ def array_facts(served: Served, snapshot: Snapshot, path: str) -> dict[str, Any]
         "values": kind_of(array.dtype),
         "fields": {name: kind_of(array.dtype[name]) for name in array.dtype.names or ()},
         "axes": axes,
+        "curvilinear": curvilinear(served, array, path),
         "facts": [list(item) for item in describe_array(array).items],
         "codecs": [codec_text(codec) for codec in array._inner_codecs()],
         "checksum": has_checksum(array),
@@ -143,18 +150,6 @@ def meanings(metadata: ArrayMetadata) -> dict[str, str]:
     if not isinstance(values, list) or not isinstance(words, str) or len(values) != len(words.split()):
         return {}
     return {str(value): word for value, word in zip(values, words.split(), strict=True)}
-
-
-def coordinate_path(served: Served, path: str, name: str | None, length: int) -> str | None:
-    """Return where the coordinates of an axis are (CF, 2.4: a one-dimensional array called like the dimension)."""
-    if not name or "/" in name:
-        return None
-    inner = join_path(path.rpartition("/")[0], name)
-    try:
-        node = served.node(inner)
-    except ZardineError:
-        return None
-    return inner if isinstance(node, Array) and node.shape == (length,) and inner != path else None
 
 
 def as_json(value: Any) -> bytes:

@@ -40,6 +40,35 @@ def levels(served: Served, path: str) -> list[dict[str, Any]]:
     return []
 
 
+def pixel_sizes(served: Served, path: str) -> list[tuple[float, str] | None]:
+    """Return the size of a pixel of an image along each axis, and its unit; ``None`` for axes that are not in space."""
+    name = path.rpartition("/")[2]
+    for each in _image(served, path).get("multiscales", ()):
+        sets, axes = (each.get("datasets"), each.get("axes")) if isinstance(each, dict) else (None, None)
+        if not isinstance(sets, list) or not isinstance(axes, list):
+            continue
+        for one in sets:
+            if not isinstance(one, dict) or one.get("path") != name:
+                continue
+            scales = [_scale(part.get("coordinateTransformations"), len(axes)) for part in (one, each)]
+            sizes = np.prod([scale for scale in scales if scale] or [[0.0] * len(axes)], axis=0)
+            return [_pixel_size(axis, float(size)) for axis, size in zip(axes, sizes, strict=True)]
+    return []
+
+
+def _scale(transformations: Any, rank: int) -> list[float] | None:
+    for each in transformations if isinstance(transformations, list) else ():
+        scale = each.get("scale") if isinstance(each, dict) else None
+        if isinstance(scale, list) and len(scale) == rank and all(type(one) in (int, float) for one in scale):
+            return [float(one) for one in scale]
+    return None
+
+
+def _pixel_size(axis: Any, size: float) -> tuple[float, str] | None:
+    unit = axis.get("unit") if isinstance(axis, dict) and axis.get("type") == "space" else None
+    return (size, unit) if isinstance(unit, str) and 0 < size < float("inf") else None
+
+
 def channels(served: Served, array: Array, path: str) -> dict[str, Any] | None:
     """Return which axis has the channels of an image, and the colour and the contrast of each; else ``None``.
 
@@ -149,4 +178,4 @@ def _array(served: Served, path: str) -> Array | None:
     return node if isinstance(node, Array) else None
 
 
-__all__ = ["channels", "coarser", "levels"]
+__all__ = ["channels", "coarser", "levels", "pixel_sizes"]

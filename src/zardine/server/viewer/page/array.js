@@ -1,9 +1,12 @@
 // An array: its picture and what steers it, exact values, where they are stored, and what its document says.
 
 import { categoryColour, gradient, MAPS } from "./colours.js";
+import { coasts, drawCoast, isMap } from "./coast.js";
 import { drawHistogram, drawProfile } from "./chart.js";
 import { bytes, choice, make } from "./elements.js";
 import { elsewhere } from "./elsewhere.js";
+import { APART, drawBarTicks, drawTicks, ticksOf, widthOfTicks } from "./ticks.js";
+import { proportion, titled } from "./frame.js";
 import { drawGrid } from "./grid.js";
 import { GUESSED, LOOKS, tile } from "./looks.js";
 import { Picture } from "./picture.js";
@@ -13,6 +16,8 @@ import { drawTable } from "./table.js";
 
 const DRAWN = ["number", "complex", "time"];
 const MOST_CATEGORIES = 32;
+const MARGIN = 112; // pixels beside a picture and its ticks, for a title and the bar of colours
+const MOST_LONG = 12; // a picture whose sides differ more is not true to scale
 
 /** Return what is seen of an array where the address does not say it. */
 function completed(state, facts) {
@@ -40,8 +45,10 @@ export class ArrayView {
   #hover = new Latest();
   #tables = new Latest();
   #charts = new Latest();
+  #ticks = new Latest();
   #cursor = null;
   #marks = [];
+  #coasts = null;
   #stored = null;
 
   /** `change(state, lasting)` is called when something else is to be seen. */
@@ -62,7 +69,7 @@ export class ArrayView {
   close() {
     this.#picture?.cancel();
     this.#stored.close();
-    for (const each of [this.#hover, this.#tables, this.#charts]) each.cancel();
+    for (const each of [this.#hover, this.#tables, this.#charts, this.#ticks]) each.cancel();
   }
 
   /** Show another state of the same array. */
@@ -74,6 +81,8 @@ export class ArrayView {
       this.#picture.show(this.#state, this.#facts, fresh);
       this.#drawBar();
       this.#drawGrid();
+      this.#drawTicks();
+      if (fresh && this.#state.axes.length === 1 && this.#facts.shape.length === 1) this.#charts.ask((signal) => this.#profile(this.#state.at, 0, signal));
     }
     if (!this.#picture || this.#parts.table.open) this.#drawTable();
     if (picture) picture.setAttribute("aria-label", `Picture of ${this.#state.path || this.#state.name}; arrow keys move the cross, plus and minus zoom`);
@@ -109,7 +118,7 @@ export class ArrayView {
     parts.read = make("p", { className: "status", id: "read" });
     parts.code = make("code", { id: "expression" });
     parts.cells = make("div", { className: "scroll", id: "cells", tabIndex: 0, role: "region", "aria-label": "Exact values" });
-    parts.table = make("details", { id: "table", open: !drawn, ontoggle: () => parts.table?.open && this.#drawTable() }, make("summary", {}, "Exact values"), parts.cells);
+    parts.table = make("details", { id: "table", open: !drawn || facts.shape.length === 1, ontoggle: () => parts.table?.open && this.#drawTable() }, make("summary", {}, "Exact values"), parts.cells);
     const about = make("details", { id: "about", open: !drawn }, make("summary", {}, "About this array"), this.#about());
     parts.drawn = drawn;
     const sections = [make("div", { id: "axes" }, ...this.#sliders())];
@@ -138,7 +147,7 @@ export class ArrayView {
           const other = chosen.indexOf(Number(value));
           if (other >= 0) chosen[other] = chosen[place];
           chosen[place] = Number(value);
-          this.#to({ axes: chosen, box: undefined }, { lasting: true });
+          this.#to({ axes: chosen, box: undefined, pixels: "" }, { lasting: true });
           this.#place.querySelector("#axes").replaceChildren(...this.#sliders());
         }, Object.fromEntries(names.map((name, i) => [i, name]))));
         controls.push(label);
@@ -168,6 +177,12 @@ export class ArrayView {
     parts.overlay = make("canvas", { id: "overlay", "aria-hidden": "true" });
     parts.stage = make("div", { className: "stage" }, parts.picture, parts.overlay);
     parts.bar = make("div", { className: "bar", role: "img" });
+    parts.scale = make("div", { className: "scale", "aria-hidden": "true" }, parts.bar, make("div", { className: "ticks right" }), make("div", { className: "title" }, titled(facts)));
+    parts.figure = make(
+      "div", { className: "figure" },
+      make("div", { className: "title rows", "aria-hidden": "true" }), make("div", { className: "ticks left", "aria-hidden": "true" }), parts.stage, parts.scale,
+      make("div", { className: "ticks below", "aria-hidden": "true" }), make("div", { className: "title columns", "aria-hidden": "true" }),
+    );
     parts.categories = make("div", { className: "legend", id: "categories" });
     parts.lo = make("input", { type: "number", step: "any", className: "number", id: "lo", "aria-label": "lowest value of the colours", onchange: () => this.#to({ lo: parts.lo.value }, { fresh: false }) });
     parts.hi = make("input", { type: "number", step: "any", className: "number", id: "hi", "aria-label": "highest value of the colours", onchange: () => this.#to({ hi: parts.hi.value }, { fresh: false }) });
@@ -177,6 +192,8 @@ export class ArrayView {
     map.querySelector("select").id = "map";
     const reduce = make("label", {}, "many in one pixel ", choice(["nearest", "mean", "max", "min"], this.#state.reduce, (value) => this.#to({ reduce: value })));
     reduce.querySelector("select").id = "reduce";
+    const aspect = make("label", {}, "shape ", choice(["", "square", "fill"], this.#state.aspect ?? "", (value) => this.#to({ aspect: value, pixels: "" }), { "": "true to scale", square: "square elements", fill: "fill" }));
+    aspect.querySelector("select").id = "aspect";
     const extra = [];
     if (facts.values === "complex") extra.push(make("label", {}, "part ", choice(["abs", "real", "imag", "phase"], this.#state.part, (value) => this.#to({ part: value, lo: "", hi: "" }))));
     if (facts.values === "struct") {
@@ -185,6 +202,7 @@ export class ArrayView {
     }
     parts.check = make("input", { type: "checkbox", id: "stored", checked: Boolean(this.#state.stored), onchange: (event) => this.#showStored(event.target.checked) });
     parts.channels = make("input", { type: "checkbox", id: "channels", checked: this.#state.mode === "channels", onchange: (event) => this.#to({ mode: event.target.checked ? "channels" : "plain" }) });
+    parts.coast = make("input", { type: "checkbox", id: "coast", checked: this.#state.coast !== "0", onchange: (event) => this.#to({ coast: event.target.checked ? "" : "0" }, { fresh: false }) });
     const press = (text, id, work) => make("button", { type: "button", id, onclick: work }, text);
     const legend = make("div", { className: "legend", id: "legend" }, ...LOOKS.filter((look) => look.name !== "fill value" || facts.marks).map((look) => {
       const canvas = make("canvas", { width: 18, height: 18, "aria-hidden": "true" });
@@ -195,16 +213,22 @@ export class ArrayView {
     }));
     this.#picture = new Picture(parts.picture, parts.overlay, (shown) => this.#taken(shown));
     return [
-      make("div", { className: "controls" }, map, parts.lo, parts.bar, parts.hi, press("2–98 %", "percentiles", () => this.#to({ lo: "", hi: "" }, { fresh: false })), press("all", "extremes", () => {
+      make("div", { className: "controls" }, map, parts.lo, "to", parts.hi, press("2–98 %", "percentiles", () => this.#to({ lo: "", hi: "" }, { fresh: false })), press("all", "extremes", () => {
         const values = this.#picture.shown?.sorted;
         if (values?.length) this.#to({ lo: String(values[0]), hi: String(values[values.length - 1]) }, { fresh: false });
       }), reduce, ...extra),
-      parts.categories, parts.stage,
-      make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("whole", "fit", () => this.#to({ box: undefined })),
-        make("label", {}, parts.check, " chunks and shards"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
+      make("h2", { id: "caption" }, titled(facts)), ...(facts.shape.length === 1 ? [parts.profile] : []), parts.categories, parts.figure, ...this.#notes(),
+      make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("fit", "fit", () => this.#to({ box: undefined, pixels: "" })), ...(facts.shape.length > 1 ? [press("1:1", "one-to-one", () => this.#onePixel()), aspect] : []),
+        make("label", {}, parts.check, " chunks and shards"), make("label", {}, parts.coast, " coastlines"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
         press("save picture", "save-png", () => this.#save()), make("a", { className: "npy", id: "save-npy", href: "#" }, "save values (.npy)"), legend),
-      parts.status, parts.read, parts.profile, make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram),
+      parts.status, parts.read, ...(facts.shape.length === 1 ? [] : [parts.profile]), make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram),
     ];
+  }
+
+  /** What must be known to read the picture. */
+  #notes() {
+    const { curvilinear } = this.#facts;
+    return curvilinear.length ? [make("p", { id: "by-index", className: "status" }, `Drawn by index: the coordinates ${curvilinear.join(" and ")} have two dimensions.`)] : [];
   }
 
   #showStored(wanted) {
@@ -225,12 +249,55 @@ export class ArrayView {
     this.#pick([axes.length === 2 ? at[axes[0]] : 0, at[axes[axes.length - 1]]]);
   }
 
+  /** The height of an element for a width of 1; null if the picture fills the place there is. */
+  #proportion() {
+    const { axes, aspect } = this.#state;
+    if (axes.length !== 2 || aspect === "fill") return null;
+    return aspect === "square" ? 1 : proportion(...axes.map((axis) => this.#facts.axes[axis]));
+  }
+
+  /** The width and the height there are for a picture. */
+  #room() {
+    const { figure } = this.#parts;
+    const { axes } = this.#state;
+    const left = axes.length === 2 ? widthOfTicks(this.#facts.axes[axes[0]]) : 58;
+    figure.style.gridTemplateColumns = `1.4rem ${left}px auto 1fr`;
+    return [Math.max(120, figure.clientWidth - left - MARGIN), Math.max(200, Math.round(innerHeight * 0.6))];
+  }
+
+  /** Give the picture its size: true to scale if that leaves something to see. */
   #fit() {
-    const { stage } = this.#parts;
-    const [top, bottom, left, right] = this.#state.axes.length === 2 ? [0, this.#facts.shape[this.#state.axes[0]], 0, this.#facts.shape[this.#state.axes[1]]] : [0, 1, 0, 12];
-    const ratio = Math.min(1.1, Math.max(0.15, (bottom - top) / (right - left)));
-    stage.style.aspectRatio = String(1 / ratio);
-    stage.style.maxHeight = "75vh";
+    const { stage, figure } = this.#parts;
+    const [width, height] = this.#room();
+    const [top, bottom, left, right] = this.#picture.boxOf(this.#state, this.#facts);
+    const tall = (this.#proportion() ?? 0) * (bottom - top);
+    const ratio = tall / (right - left);
+    let size = [width, this.#state.axes.length === 2 ? Math.min(height, width) : 60];
+    if (ratio > 1 / MOST_LONG && ratio < MOST_LONG) {
+      const scale = this.#state.pixels === "1" ? 1 / (devicePixelRatio || 1) : Math.min(width / (right - left), height / tall);
+      size = [Math.min(width, scale * (right - left)), Math.min(height, scale * tall)];
+    }
+    [stage.style.width, stage.style.height] = size.map((each) => `${Math.max(8, Math.round(each))}px`);
+    figure.dataset.scaled = String(ratio > 1 / MOST_LONG && ratio < MOST_LONG);
+  }
+
+  /** Show one element of the columns on one pixel of the screen. */
+  #onePixel() {
+    const [room, tall] = this.#room().map((each) => each * (devicePixelRatio || 1));
+    const [top, bottom, left, right] = this.#picture.box;
+    const ends = this.#state.axes.map((axis) => this.#facts.shape[axis]);
+    const span = (low, high, pixels, end) => {
+      const size = Math.min(end, Math.floor(pixels));
+      const start = Math.round(Math.min(Math.max(0, (low + high - size) / 2), end - size));
+      return [start, start + size];
+    };
+    this.#to({ pixels: "1", box: [...span(top, bottom, tall / (this.#proportion() ?? 1), ends[0]), ...span(left, right, room, ends[1])] });
+  }
+
+  #drawTicks() {
+    const { figure, picture } = this.#parts;
+    const bounds = picture.getBoundingClientRect();
+    this.#ticks.ask((signal) => drawTicks(figure, this.#picture.frame(bounds.width, bounds.height), this.#state, this.#facts, signal));
   }
 
   #taken(shown) {
@@ -252,11 +319,13 @@ export class ArrayView {
   #drawBar() {
     const { bar, categories, lo, hi } = this.#parts;
     const named = this.#state.map === "categories" && this.#state.mode !== "channels";
-    bar.hidden = named;
+    const { scale } = this.#parts;
+    scale.hidden = named || this.#state.mode === "channels" || this.#state.axes.length === 1; // a line has its own scale
     categories.hidden = !named;
     if (named) this.#drawCategories();
     const ends = this.#picture.contrast();
     bar.style.background = gradient(this.#state.map);
+    drawBarTicks(scale, ends, this.#facts.values === "time");
     bar.setAttribute("aria-label", `colours from ${ends[0]} to ${ends[1]}`);
     for (const [input, value] of [[lo, ends[0]], [hi, ends[1]]]) {
       if (document.activeElement !== input) input.value = String(Number(value.toPrecision(7)));
@@ -279,10 +348,23 @@ export class ArrayView {
   }
 
   #drawGrid() {
-    const { overlay, picture } = this.#parts;
+    const { overlay } = this.#parts;
     if (!overlay) return;
     const axes = this.#state.axes.map((axis) => this.#facts.axes[axis]);
-    drawGrid(overlay, picture, this.#picture.box, axes, this.#state.stored ? this.#marksSeen() : null, this.#cursor);
+    const frame = this.#picture.frame();
+    const onMap = isMap(axes);
+    this.#parts.coast.parentElement.hidden = !onMap;
+    drawGrid(overlay, frame, axes, this.#state.stored ? this.#marksSeen() : null, this.#cursor, (canvas) => {
+      if (!onMap || this.#state.coast === "0") return;
+      if (this.#coasts) drawCoast(canvas, frame, axes, this.#coasts);
+      else this.#loadCoasts();
+    });
+  }
+
+  async #loadCoasts() {
+    this.#coasts = await coasts();
+    this.#drawGrid();
+    this.#parts.figure.dataset.coast = "true";
   }
 
   /** The marked blocks of elements that the picture cuts, along its axes. */
@@ -336,23 +418,38 @@ export class ArrayView {
     this.#drawGrid();
     this.#stored.pick(at);
     const others = this.#facts.shape.map((_, axis) => axis).filter((axis) => !this.#state.axes.includes(axis) && this.#facts.shape[axis] > 1);
+    if (this.#facts.shape.length === 1) return; // its line is shown
     const along = others[0] ?? this.#state.axes[this.#state.axes.length - 1];
     this.#charts.ask((signal) => this.#profile(at, along, signal));
   }
 
   async #profile(at, along, signal) {
     const length = this.#facts.shape[along];
-    const step = 2 ** Math.max(0, Math.ceil(Math.log2(length / 2048)));
+    const isLine = this.#facts.shape.length === 1;
+    const [, , from, to] = isLine ? this.#picture.box : [0, 1, 0, length];
+    const step = 2 ** Math.max(0, Math.ceil(Math.log2((to - from) / 2048)));
     const { field, part, reduce } = this.#state;
-    beginMove();
-    const found = await packed(this.#state, "picture", {
-      axes: along, at: at.join(","), box: `0,${length}`, step, field, part, reduce, seconds: 1, snapshot: this.#facts.snapshot,
-    }, signal);
-    const xs = Array.from(found.pixels, (_, i) => i * step);
+    if (!isLine) beginMove();
+    const [found, ticks] = await Promise.all([
+      packed(this.#state, "picture", {
+        axes: along, at: at.join(","), box: `${from},${to}`, step, field, part, reduce, seconds: 1, snapshot: this.#facts.snapshot,
+      }, signal),
+      ticksOf(this.#state, this.#facts, along, from, to, this.#parts.profile.clientWidth, APART.columns, signal),
+    ]);
+    const first = found.columns[0];
+    const xs = Array.from(found.pixels, (_, i) => first + i * found.columns[2]);
     const ys = Array.from(found.pixels, (value, i) => (found.states[i] & 1 && !(found.states[i] & GUESSED) ? value : null));
     const others = at.map((i, axis) => (axis === along ? null : `${this.#facts.axes[axis].name} ${i}`)).filter(Boolean);
-    drawProfile(this.#parts.profile, `Along ${this.#facts.axes[along].name}${others.length ? `, at ${others.join(", ")}` : ""}`, this.#facts.axes[along].name, xs, ys);
+    const title = isLine ? "" : `Along ${this.#facts.axes[along].name}, at ${others.join(", ")}`;
+    const zoom = isLine ? (low, high) => this.#to({ box: this.#range(low, high, length) }) : null;
+    drawProfile(this.#parts.profile, title, titled(this.#facts.axes[along]), titled(this.#facts), ticks.map(([edge, text]) => [edge - 0.5, text]), xs, ys, zoom);
     this.#parts.profile.dataset.points = JSON.stringify(ys.slice(0, 64));
+  }
+
+  /** The box of a range of indices that was dragged. */
+  #range(low, high, length) {
+    const start = Math.min(Math.max(0, Math.floor(low)), length - 1);
+    return [start, Math.max(start + 1, Math.min(length, Math.ceil(high) + 1))];
   }
 
   #zoom(factor, around = null) {
@@ -361,13 +458,13 @@ export class ArrayView {
     const both = this.#state.axes.length === 2;
     const ends = both ? this.#state.axes.map((axis) => this.#facts.shape[axis]) : [1, this.#facts.shape[this.#state.axes[0]]];
     const span = (low, high, middle, end) => {
-      const size = Math.min(end, Math.max(4, (high - low) * factor));
+      const size = Math.min(end, Math.max(Math.min(4, high - low), (high - low) * factor));
       const start = Math.round(Math.min(Math.max(0, middle - (middle - low) * (size / (high - low))), end - size));
-      return [start, start + Math.round(size)];
+      return [start, start + Math.max(1, Math.round(size))];
     };
     const down = span(top, bottom, row, ends[0]);
     const across = span(left, right, column, ends[1]);
-    this.#to({ box: both ? [...down, ...across] : across });
+    this.#to({ pixels: "", box: both ? [...down, ...across] : across });
   }
 
   #pan(rows, columns) {
@@ -389,7 +486,8 @@ export class ArrayView {
       return [event.clientX - bounds.left, event.clientY - bounds.top];
     };
     picture.addEventListener("pointerdown", (event) => {
-      held = { from: at(event), box: this.#picture.box, moved: false };
+      const bounds = picture.getBoundingClientRect();
+      held = { from: at(event), box: this.#picture.box, frame: this.#picture.frame(bounds.width, bounds.height), moved: false };
       picture.setPointerCapture(event.pointerId);
     });
     picture.addEventListener("pointermove", (event) => {
@@ -400,10 +498,8 @@ export class ArrayView {
       }
       if (Math.hypot(x - held.from[0], y - held.from[1]) < 5 && !held.moved) return;
       held.moved = true;
-      const bounds = picture.getBoundingClientRect();
-      const [top, bottom, left, right] = held.box;
       const now = this.#picture.box;
-      this.#pan(held.box[0] - now[0] + ((held.from[1] - y) / bounds.height) * (bottom - top), held.box[2] - now[2] + ((held.from[0] - x) / bounds.width) * (right - left));
+      this.#pan(held.box[0] - now[0] + held.frame.row(held.from[1]) - held.frame.row(y), held.box[2] - now[2] + held.frame.column(held.from[0]) - held.frame.column(x));
     });
     picture.addEventListener("pointerup", (event) => {
       if (held && !held.moved) this.#pick(this.#picture.element(...at(event)));
@@ -416,16 +512,19 @@ export class ArrayView {
     }, { passive: false });
     picture.addEventListener("keydown", (event) => this.#key(event));
     new ResizeObserver(() => {
+      this.#fit();
       this.#picture.draw();
       this.#drawGrid();
-    }).observe(this.#parts.stage);
+      this.#drawTicks();
+    }).observe(this.#parts.figure);
   }
 
   #key(event) {
     const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     const [top, bottom, left, right] = this.#picture.box;
     if (event.key in moves) {
-      const [down, across] = moves[event.key];
+      const { flipRows, flipColumns } = this.#picture.frame();
+      const [down, across] = [moves[event.key][0] * (flipRows ? -1 : 1), moves[event.key][1] * (flipColumns ? -1 : 1)];
       if (event.shiftKey) {
         this.#pan((down * (bottom - top)) / 4, (across * (right - left)) / 4);
       } else {
@@ -437,7 +536,7 @@ export class ArrayView {
       }
     } else if (event.key === "+" || event.key === "=") this.#zoom(0.5, this.#cursor);
     else if (event.key === "-") this.#zoom(2, this.#cursor);
-    else if (event.key === "0") this.#to({ box: undefined });
+    else if (event.key === "0") this.#to({ box: undefined, pixels: "" });
     else if (event.key === "Enter") this.#pick(this.#cursor);
     else return;
     event.preventDefault();

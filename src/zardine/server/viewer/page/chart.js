@@ -12,10 +12,23 @@ function options(place, title, label) {
   };
 }
 
-/** Draw values over positions in a place of the page. */
-export function drawProfile(place, title, label, xs, ys) {
+/** Draw values over indices; `ticks` are [index, text] along these, `label` and `unit` name both axes. `zoom(from, to)` is called for a range that is dragged. */
+export function drawProfile(place, title, label, unit, ticks, xs, ys, zoom = null) {
   place.replaceChildren();
-  return new uPlot(options(place, title, label), [xs, ys], place);
+  const made = options(place, title, "index");
+  made.height = zoom ? 320 : 200;
+  const texts = new Map(ticks);
+  made.axes = [
+    { ...made.axes[0], label, labelSize: 20, splits: () => [...texts.keys()], values: (_, splits) => splits.map((each) => texts.get(each) ?? "") },
+    { ...made.axes[1], label: unit, labelSize: 20, size: 64 },
+  ];
+  if (zoom) {
+    made.hooks = { setSelect: [(plot) => {
+      const [from, to] = [plot.select.left, plot.select.left + plot.select.width].map((each) => plot.posToVal(each, "x"));
+      if (plot.select.width > 4) zoom(from, to);
+    }] };
+  }
+  return new uPlot(made, [xs, ys], place);
 }
 
 /** Return the counts of sorted values between two ends, in `count` bins, and the middles of these. */

@@ -99,7 +99,7 @@ export function gradient(name) {
   for (let i = 0; i < count; i += Math.max(1, Math.floor(count / 16))) {
     stops.push(`rgb(${table[3 * i]} ${table[3 * i + 1]} ${table[3 * i + 2]})`);
   }
-  return `linear-gradient(to right, ${stops.join(", ")})`;
+  return `linear-gradient(to top, ${stops.join(", ")})`;
 }
 
 /** Return an opaque colour as the one number that it is in an image. */

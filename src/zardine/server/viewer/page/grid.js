@@ -10,18 +10,16 @@ function borders(chunks, low, high) {
   return found;
 }
 
-/** Draw borders over a box of elements; `marks` are blocks of elements to be outlined, with a colour each. */
-export function drawGrid(canvas, source, box, axes, marks, cursor) {
-  canvas.width = source.width;
-  canvas.height = source.height;
+/** Draw borders over a picture of axes in a frame; `marks` are blocks of elements to be outlined, with a colour each. `below(canvas)` draws first. */
+export function drawGrid(canvas, frame, axes, marks, cursor, below) {
+  canvas.width = frame.width;
+  canvas.height = frame.height;
   const context = canvas.getContext("2d");
-  const [top, bottom, left, right] = box;
-  const across = canvas.width / (right - left);
-  const down = canvas.height / (bottom - top);
+  below(canvas);
   const lines = (chunks, low, high, vertical) => {
     for (const at of borders(chunks, low, high)) {
       context.beginPath();
-      const place = Math.round((at - low) * (vertical ? across : down)) + 0.5;
+      const place = Math.round(vertical ? frame.x(at) : frame.y(at)) + 0.5;
       context.moveTo(vertical ? place : 0, vertical ? 0 : place);
       context.lineTo(vertical ? place : canvas.width, vertical ? canvas.height : place);
       context.stroke();
@@ -30,8 +28,8 @@ export function drawGrid(canvas, source, box, axes, marks, cursor) {
   const both = (which, width, colour) => {
     context.lineWidth = width;
     context.strokeStyle = colour;
-    if (axes.length === 2) lines(axes[0][which], top, bottom, false);
-    lines(axes[axes.length - 1][which], left, right, true);
+    if (axes.length === 2) lines(axes[0][which], frame.top, frame.bottom, false);
+    lines(axes[axes.length - 1][which], frame.left, frame.right, true);
   };
   if (marks) {
     both("chunks", 1, "rgb(255 255 255 / 55%)");
@@ -43,15 +41,12 @@ export function drawGrid(canvas, source, box, axes, marks, cursor) {
       context.setLineDash(dashed ? [6, 4] : []);
       context.lineWidth = 3;
       context.strokeStyle = colour;
-      context.strokeRect(
-        (columns[0] - left) * across, (rows[0] - top) * down, (columns[1] - columns[0]) * across, (rows[1] - rows[0]) * down,
-      );
+      context.strokeRect(...frame.rectangle(rows, columns));
     }
     context.setLineDash([]);
   }
   if (cursor) {
-    const x = (cursor[1] + 0.5 - left) * across;
-    const y = (cursor[0] + 0.5 - top) * down;
+    const [x, y] = [frame.x(cursor[1] + 0.5), frame.y(cursor[0] + 0.5)];
     for (const [width, colour] of [[4, "#000000"], [2, "#ffffff"]]) {
       context.lineWidth = width;
       context.strokeStyle = colour;

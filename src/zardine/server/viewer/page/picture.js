@@ -1,5 +1,6 @@
 // The picture: asks for pixels of what is seen, draws them, and says which element a place on the screen is.
 
+import { Frame, flips } from "./frame.js";
 import { LOOKS, looksOf, mask, mix, paint, percentiles, sorted, tile } from "./looks.js";
 import { Latest, beginMove, packed } from "./server.js";
 
@@ -33,11 +34,19 @@ export class Picture {
 
   /** The box that is seen, in elements: top, bottom, left, right. One row high for a picture of one axis. */
   get box() {
-    const { box, axes } = this.#state;
-    const shape = this.#facts.shape;
+    return this.boxOf(this.#state, this.#facts);
+  }
+
+  /** The box that a state shows of an array. */
+  boxOf({ box, axes }, { shape }) {
     const whole = axes.length === 2 ? [0, shape[axes[0]], 0, shape[axes[1]]] : [0, 1, 0, shape[axes[0]]];
     if (!box) return whole;
     return axes.length === 2 && box.length === 4 ? box : box.length === 2 ? [0, 1, ...box] : whole;
+  }
+
+  /** Where the elements lie in a rectangle of the size of the picture. */
+  frame(width = this.#canvas.width, height = this.#canvas.height) {
+    return new Frame(this.box, width, height, flips(this.#state.axes.map((axis) => this.#facts.axes[axis])));
   }
 
   /** Show a state of an array; `fresh` where other elements are wanted than before, not only other colours. */
@@ -62,10 +71,9 @@ export class Picture {
 
   /** Return the element below a place on the canvas, in CSS pixels, as [row, column]; null outside of the array. */
   element(x, y) {
-    const [top, bottom, left, right] = this.box;
     const bounds = this.#canvas.getBoundingClientRect();
-    const column = Math.floor(left + (x / bounds.width) * (right - left));
-    const row = Math.floor(top + (y / bounds.height) * (bottom - top));
+    const frame = this.frame(bounds.width, bounds.height);
+    const [row, column] = [Math.floor(frame.row(y)), Math.floor(frame.column(x))];
     const { axes } = this.#state;
     const [rows, columns] = axes.length === 2 ? axes.map((axis) => this.#facts.shape[axis]) : [1, this.#facts.shape[axes[0]]];
     return row >= 0 && column >= 0 && row < rows && column < columns ? [row, column] : null;
@@ -162,28 +170,31 @@ export class Picture {
   /** Draw an image of the picture's pixels where they lie; where there is a pattern, that in their place. */
   #blit(context, image, pattern) {
     const { rows, columns } = this.#shown;
-    const [top, bottom, left, right] = this.box;
     const canvas = this.#canvas;
-    const across = canvas.width / (right - left);
-    const down = canvas.height / (bottom - top);
-    const place = [
-      (columns[0] - left) * across, (rows[0] - top) * down, image.width * columns[2] * across, image.height * rows[2] * down,
-    ];
+    const frame = this.frame();
+    const place = frame.rectangle([rows[0], rows[0] + image.height * rows[2]], [columns[0], columns[0] + image.width * columns[2]]);
+    const draw = (drawing) => { // an axis that is flipped turns the image about the middle of its place
+      drawing.save();
+      drawing.translate(place[0] + place[2] / 2, place[1] + place[3] / 2);
+      drawing.scale(frame.flipColumns ? -1 : 1, frame.flipRows ? -1 : 1);
+      drawing.drawImage(image, -place[2] / 2, -place[3] / 2, place[2], place[3]);
+      drawing.restore();
+    };
     // beyond the array lies nothing, though the last pixel may reach there
     const { axes } = this.#state;
     const ends = axes.length === 2 ? axes.map((axis) => this.#facts.shape[axis]) : [1, this.#facts.shape[axes[0]]];
     context.save();
     context.beginPath();
-    context.rect(0, 0, (ends[1] - left) * across, (ends[0] - top) * down);
+    context.rect(...frame.rectangle([0, ends[0]], [0, ends[1]]));
     context.clip();
     context.imageSmoothingEnabled = false;
     if (!pattern) {
-      context.drawImage(image, ...place);
+      draw(context);
     } else {
       const layer = new OffscreenCanvas(canvas.width, canvas.height);
       const drawing = layer.getContext("2d");
       drawing.imageSmoothingEnabled = false;
-      drawing.drawImage(image, ...place);
+      draw(drawing);
       drawing.globalCompositeOperation = "source-in";
       drawing.fillStyle = pattern;
       drawing.fillRect(0, 0, canvas.width, canvas.height);

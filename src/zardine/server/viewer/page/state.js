@@ -1,7 +1,7 @@
 // What is seen, as a value that lies in the address of the page: it can be kept, sent, and gone back to.
 
 const NUMBERS = ["axes", "at", "box"];
-const TEXTS = ["name", "path", "map", "lo", "hi", "reduce", "field", "part", "mode", "stored", "level"];
+const TEXTS = ["name", "path", "map", "lo", "hi", "reduce", "field", "part", "mode", "stored", "level", "aspect", "pixels", "coast"];
 
 /** Return the state that an address says. */
 export function fromAddress(hash) {
