@@ -37,9 +37,46 @@ def test_rechunk(run: Run, planes: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "c.zarr").exists()
 
 
+@pytest.mark.parametrize("chunks", ["10,10", "1,2000", "auto"])
+def test_rechunk_puts_small_chunks_into_shards(run: Run, tmp_path: Path, chunks: str) -> None:
+    values = np.arange(240 * 2000, dtype="float64").reshape(240, 2000)
+    zardine.create_array(tmp_path / "a.zarr", data=values, chunks=(240, 200))
+    words = ("rechunk", tmp_path / "a.zarr", tmp_path / "b.zarr", "--chunks", chunks)
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    made = zardine.open_array(tmp_path / "b.zarr")
+    assert made.shards is not None
+    assert made.shards != made.chunks
+    assert f"shards {','.join(map(str, made.shards))} hold them; --shards none" in done.output
+    assert np.array_equal(made[...], values)
+    assert sum(path.is_file() for path in (tmp_path / "b.zarr").rglob("*")) == 2
+    for more in (("--max-memory", "4 MB"), ("--json",), ("--quiet",)):
+        place = tmp_path / f"c{len(more)}{more[0]}.zarr"
+        result = run("rechunk", tmp_path / "a.zarr", place, *words[3:], *more)
+        assert result.exit_code == 0, result.output
+        assert ("hold them" in result.output) == (more[0] == "--max-memory")
+        assert zardine.open_array(place).shards is not None
+    plan = run("jobs", "plan", *words[:2], tmp_path / "p.zarr", *words[3:], "--out", tmp_path / "plan.json")
+    assert "1 objects written" in plan.output
+
+
+def test_rechunk_leaves_other_chunks_without_shards(run: Run, tmp_path: Path) -> None:
+    zardine.create_array(tmp_path / "a.zarr", data=np.ones((250, 2000)), chunks=(250, 200))
+    for number, words in enumerate((("10,10", "--shards", "none"), ("250,500",), ("-1",))):
+        done = run("rechunk", tmp_path / "a.zarr", tmp_path / f"{number}.zarr", "--chunks", *words)
+        assert done.exit_code == 0, done.output
+        assert zardine.open_array(tmp_path / f"{number}.zarr").shards is None
+        assert "shards" not in done.output
+    for name, shape in (("empty", (0, 5)), ("one", ())):
+        zardine.create_array(tmp_path / name, shape=shape, dtype="i4")
+        done = run("rechunk", tmp_path / name, tmp_path / f"{name}.zarr", "--chunks", "1" if shape else "auto")
+        assert done.exit_code == 0, done.output
+        assert zardine.open_array(tmp_path / f"{name}.zarr").shards is None
+
+
 def test_a_plan_is_run_in_parts_by_a_batch_system(shell: Shell, run: Run, planes: Path, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    options = ("--chunks", "24,4,4", "--max-memory", "16 KiB", "--out", file)
+    options = ("--chunks", "24,4,4", "--shards", "none", "--max-memory", "16 KiB", "--out", file)
     planned = run("jobs", "plan", "rechunk", planes, tmp_path / "b.zarr", *options, "--json")
     assert planned.exit_code == 0, planned.output
     assert [stage["jobs"] for stage in json.loads(planned.output)["stages"]] == [12, 16]

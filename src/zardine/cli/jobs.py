@@ -186,7 +186,7 @@ def plan_rechunk(out: str, quiet: bool, as_json: bool, **asked: Any) -> int:
     Nothing is written but FILE. Prints how many jobs there are, what a job needs and what all of them take.
     """
     with arguments():
-        return _write(plan_of(**asked), out, quiet=quiet, as_json=as_json)
+        return _write(plan_of(**asked, silent=quiet or as_json), out, quiet=quiet, as_json=as_json)
 
 
 @click.command("import", cls=Command)
