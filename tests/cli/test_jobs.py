@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import signal
 from pathlib import Path
 
 import laspy
@@ -12,6 +15,7 @@ import pytest
 import zardine
 from cli.conftest import Run, Shell
 from zardine import vectors
+from zardine.cli.progress import Advance
 
 
 @pytest.fixture
@@ -99,6 +103,36 @@ def test_a_plan_is_run_in_parts_by_a_batch_system(shell: Shell, run: Run, planes
     assert run("jobs", "status", file).exit_code == 0
     assert np.array_equal(zardine.open_array(tmp_path / "b.zarr")[...], zardine.open_array(planes)[...])
     assert run("jobs", "cancel", file).exit_code == 1
+
+
+@pytest.mark.parametrize("command", ["rechunk", "reshard", "verify", "jobs run", "convert"])
+def test_an_interrupted_work_names_the_command_that_goes_on(
+    run: Run, planes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    new, plan = tmp_path / "it's new.zarr", tmp_path / "plan.json"
+    assert run("jobs", "plan", "rechunk", planes, new, "--chunks", "8,8,8", "--out", plan).exit_code == 0
+    words = {
+        "rechunk": ["rechunk", planes, new, "--chunks", "8,8,8"],
+        "reshard": ["reshard", planes, "--shards", "8,32,32"],
+        "verify": ["verify", planes, "--records", tmp_path / "records"],
+        "jobs run": ["jobs", "run", plan],
+        "convert": ["convert", planes, new],
+    }[command]
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(Advance, "report", lambda *done: os.kill(os.getpid(), signal.SIGINT))
+        result = run(*words)
+        assert result.exit_code == 130, result.output
+        assert f"To go on: {shlex.join(['zardine', *map(str, words)])}\nInterrupted\n" in result.stderr
+        secret = run(*words, "--storage-option", "key=secret")
+        assert "secret" not in secret.stderr
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+
+
+def test_only_what_goes_on_is_said_to(run: Run, planes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Advance, "report", lambda *done: os.kill(os.getpid(), signal.SIGINT))
+    result = run("verify", planes)
+    assert (result.exit_code, result.stderr) == (130, "Interrupted\n")
 
 
 def test_a_plan_is_cancelled(run: Run, planes: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from zardine.cli.errors import FINE, arguments
 from zardine.cli.options import ShapeType, decorated, json_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import print_json, say
 from zardine.cli.paths import missing
-from zardine.cli.running import plan_progress, run_options, workers_of
+from zardine.cli.running import plan_progress, resumable, run_options, workers_of
 from zardine.cli.signals import interruptible
 
 
@@ -110,8 +110,9 @@ def run(plan: Any, *, workers: int | None, dask: str | None, quiet: bool, as_jso
     """Run a plan of rechunking, and say how it stands then."""
     from zardine.tools.rechunk import run_rechunk
 
-    with arguments(), interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json) as bar:
-        status = run_rechunk(plan, executor, workers=workers, progress=bar.report)
+    bar = plan_progress(quiet or as_json)
+    with arguments(), resumable(), interruptible(), workers_of(dask) as executor, bar as advance:
+        status = run_rechunk(plan, executor, workers=workers, progress=advance.report)
     if as_json:
         print_json({"state": status.state, "stages": {each.name: each.jobs for each in status.stages}})
     elif not quiet:

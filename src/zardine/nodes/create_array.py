@@ -338,8 +338,9 @@ def possible_array(store: Store, path: str, metadata: ArrayMetadata, settings: A
 def dimension_names_of(data: Any, zarr_format: int) -> tuple[str, ...] | None:
     """Return the names of the dimensions of an ``xarray.DataArray``; ``None`` for other data, and before Zarr v3."""
     names = getattr(data, "dims", None)
-    known = zarr_format == 3 and isinstance(names, tuple) and len(names) == len(data.shape)
-    return names if known and all(isinstance(each, str) for each in names) else None
+    if zarr_format != 3 or not isinstance(names, tuple) or len(names) != len(data.shape):
+        return None
+    return names if all(isinstance(each, str) for each in names) else None
 
 
 def dtype_of(data: Any) -> Any:

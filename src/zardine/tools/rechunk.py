@@ -118,6 +118,7 @@ def shards_of_small_chunks(plan: Plan) -> tuple[int, ...] | None:
     They are those that :func:`zardine.advise` proposes, and fit into the memory of the plan. ``None`` for none.
     """
     work = plan.work
+    assert isinstance(work, RechunkWork)
     layout = prepare_layout(work.new)
     shape, axes = layout.metadata.shape, layout.grids.chunks
     is_large = layout.sharding is not None or layout.object_nbytes >= SMALL_CHUNK
