@@ -7,6 +7,7 @@ first, so that an old kernel, or a module that is gone, is never installed again
 import os
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from setuptools import setup
@@ -16,9 +17,19 @@ from setuptools.command.editable_wheel import editable_wheel
 from setuptools_rust import Binding, RustExtension
 
 WITHOUT = (
-    "zardine is built without its native kernel: {reason}. Everything works, but many small chunks are read and "
-    "written several times slower. To have it, install Rust (https://rustup.rs), and then zardine anew."
+    "zardine is built without its native kernel: {reason}. Small chunks are several times slower; "
+    "install Rust (https://rustup.rs), then zardine anew."
 )
+NOT_FOUND = "cargo was not found"
+NOT_COMPILED = "it could not be compiled (pip install -v shows why)"
+
+
+def tell():
+    """Say what is missing on stderr, and on the terminal, since pip shows nothing of what a build prints."""
+    text = WITHOUT.format(reason=NOT_FOUND if cargo is None else NOT_COMPILED)
+    print(text, file=sys.stderr)
+    with suppress(OSError), open("/dev/tty", "w") as terminal:
+        terminal.write(f"\n{text}\n")
 
 
 def built_in(folder):
@@ -41,8 +52,8 @@ class CleanEditable(editable_wheel):
         for old in built_in(Path("src/zardine")):
             old.unlink()
         super().run()
-        if not built_in(Path("src/zardine")) and self.distribution.rust_extensions:
-            print(WITHOUT.format(reason="it could not be compiled (see above)"), file=sys.stderr)
+        if not built_in(Path("src/zardine")):
+            tell()
 
 
 class HonestWheel(bdist_wheel):
@@ -51,8 +62,7 @@ class HonestWheel(bdist_wheel):
     def run(self):
         self.run_command("build")
         if not built_in(Path(self.get_finalized_command("build").build_lib, "zardine")):
-            if self.distribution.rust_extensions:
-                print(WITHOUT.format(reason="it could not be compiled (see above)"), file=sys.stderr)
+            tell()
             self.root_is_pure, self.py_limited_api = True, False
             self.distribution.rust_extensions = []
             self.distribution.has_ext_modules = lambda: False
@@ -70,8 +80,6 @@ kernel = RustExtension(
     cargo_manifest_args=["--locked"],
 )
 cargo = shutil.which(os.environ.get("CARGO", "cargo"))
-if cargo is None:
-    print(WITHOUT.format(reason="cargo was not found"), file=sys.stderr)
 
 setup(
     rust_extensions=[] if cargo is None else [kernel],

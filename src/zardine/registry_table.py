@@ -61,7 +61,9 @@ class ExtensionTable(Generic[T]):
 
         if name in self._broken:
             return f'{self.kind} "{name}": {self._broken[name]}'
-        close = get_close_matches(name[:100], [*self, *more], n=3)
+        names = [*self, *more]
+        last = name[:100].lower()
+        close = [each for each in names if each.rpartition(".")[2] == last] or get_close_matches(name[:100], names, n=3)
         hint = "; did you mean " + " or ".join(f'"{match}"' for match in close) + "?" if close else ""
         return f"unknown {self.kind} {show(name)}{hint}"
 

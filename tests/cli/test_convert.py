@@ -219,7 +219,10 @@ zardine.cli.main()
     assert keys[0] == "zardine-conversion.json"
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
-    assert (process.returncode, told) == (130, "Interrupted\n")
+    assert (process.returncode, told) == (
+        130,
+        f"What is done stays. To go on: zardine {' '.join(words)}\nInterrupted\n",
+    )
     result = run(*words)
     assert result.exit_code == 0
     assert ", continued: file://" in result.stdout

@@ -35,6 +35,14 @@ def test_paths_without_a_node(run: Any, tmp_path: Path, command: str) -> None:
             assert result.stderr.startswith(said)
 
 
+@pytest.mark.parametrize("words", [("verify",), ("compact",), ("repair",), ("reshard", "--shards", "auto")])
+def test_tools_say_what_shows_other_files(run: Any, tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "x.nc").write_bytes(b"CDF\x01")
+    result = run(words[0], tmp_path / "x.nc", *words[1:])
+    assert result.exit_code == 1
+    assert "'zardine info' and 'zardine view' show a file as a group, and 'zardine convert' makes" in result.stderr
+
+
 def test_paths_that_are_not_quite_right(run: Any, tmp_path: Path) -> None:
     group = zardine.create_group(tmp_path / "g.zarr")
     group.create_array("first", data=[[1, 2]])

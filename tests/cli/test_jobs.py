@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import signal
 from pathlib import Path
 
 import laspy
@@ -12,6 +15,7 @@ import pytest
 import zardine
 from cli.conftest import Run, Shell
 from zardine import vectors
+from zardine.cli.progress import Advance
 
 
 @pytest.fixture
@@ -37,9 +41,46 @@ def test_rechunk(run: Run, planes: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "c.zarr").exists()
 
 
+@pytest.mark.parametrize("chunks", ["10,10", "1,2000", "auto"])
+def test_rechunk_puts_small_chunks_into_shards(run: Run, tmp_path: Path, chunks: str) -> None:
+    values = np.arange(240 * 2000, dtype="float64").reshape(240, 2000)
+    zardine.create_array(tmp_path / "a.zarr", data=values, chunks=(240, 200))
+    words = ("rechunk", tmp_path / "a.zarr", tmp_path / "b.zarr", "--chunks", chunks)
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    made = zardine.open_array(tmp_path / "b.zarr")
+    assert made.shards is not None
+    assert made.shards != made.chunks
+    assert f"shards {','.join(map(str, made.shards))} hold them; --shards none" in done.output
+    assert np.array_equal(made[...], values)
+    assert sum(path.is_file() for path in (tmp_path / "b.zarr").rglob("*")) == 2
+    for more in (("--max-memory", "4 MB"), ("--json",), ("--quiet",)):
+        place = tmp_path / f"c{len(more)}{more[0]}.zarr"
+        result = run("rechunk", tmp_path / "a.zarr", place, *words[3:], *more)
+        assert result.exit_code == 0, result.output
+        assert ("hold them" in result.output) == (more[0] == "--max-memory")
+        assert zardine.open_array(place).shards is not None
+    plan = run("jobs", "plan", *words[:2], tmp_path / "p.zarr", *words[3:], "--out", tmp_path / "plan.json")
+    assert "1 objects written" in plan.output
+
+
+def test_rechunk_leaves_other_chunks_without_shards(run: Run, tmp_path: Path) -> None:
+    zardine.create_array(tmp_path / "a.zarr", data=np.ones((250, 2000)), chunks=(250, 200))
+    for number, words in enumerate((("10,10", "--shards", "none"), ("250,500",), ("-1",))):
+        done = run("rechunk", tmp_path / "a.zarr", tmp_path / f"{number}.zarr", "--chunks", *words)
+        assert done.exit_code == 0, done.output
+        assert zardine.open_array(tmp_path / f"{number}.zarr").shards is None
+        assert "shards" not in done.output
+    for name, shape in (("empty", (0, 5)), ("one", ())):
+        zardine.create_array(tmp_path / name, shape=shape, dtype="i4")
+        done = run("rechunk", tmp_path / name, tmp_path / f"{name}.zarr", "--chunks", "1" if shape else "auto")
+        assert done.exit_code == 0, done.output
+        assert zardine.open_array(tmp_path / f"{name}.zarr").shards is None
+
+
 def test_a_plan_is_run_in_parts_by_a_batch_system(shell: Shell, run: Run, planes: Path, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    options = ("--chunks", "24,4,4", "--max-memory", "16 KiB", "--out", file)
+    options = ("--chunks", "24,4,4", "--shards", "none", "--max-memory", "16 KiB", "--out", file)
     planned = run("jobs", "plan", "rechunk", planes, tmp_path / "b.zarr", *options, "--json")
     assert planned.exit_code == 0, planned.output
     assert [stage["jobs"] for stage in json.loads(planned.output)["stages"]] == [12, 16]
@@ -62,6 +103,36 @@ def test_a_plan_is_run_in_parts_by_a_batch_system(shell: Shell, run: Run, planes
     assert run("jobs", "status", file).exit_code == 0
     assert np.array_equal(zardine.open_array(tmp_path / "b.zarr")[...], zardine.open_array(planes)[...])
     assert run("jobs", "cancel", file).exit_code == 1
+
+
+@pytest.mark.parametrize("command", ["rechunk", "reshard", "verify", "jobs run", "convert"])
+def test_an_interrupted_work_names_the_command_that_goes_on(
+    run: Run, planes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    new, plan = tmp_path / "it's new.zarr", tmp_path / "plan.json"
+    assert run("jobs", "plan", "rechunk", planes, new, "--chunks", "8,8,8", "--out", plan).exit_code == 0
+    words = {
+        "rechunk": ["rechunk", planes, new, "--chunks", "8,8,8"],
+        "reshard": ["reshard", planes, "--shards", "8,32,32"],
+        "verify": ["verify", planes, "--records", tmp_path / "records"],
+        "jobs run": ["jobs", "run", plan],
+        "convert": ["convert", planes, new],
+    }[command]
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(Advance, "report", lambda *done: os.kill(os.getpid(), signal.SIGINT))
+        result = run(*words)
+        assert result.exit_code == 130, result.output
+        assert f"To go on: {shlex.join(['zardine', *map(str, words)])}\nInterrupted\n" in result.stderr
+        secret = run(*words, "--storage-option", "key=secret")
+        assert "secret" not in secret.stderr
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+
+
+def test_only_what_goes_on_is_said_to(run: Run, planes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Advance, "report", lambda *done: os.kill(os.getpid(), signal.SIGINT))
+    result = run("verify", planes)
+    assert (result.exit_code, result.stderr) == (130, "Interrupted\n")
 
 
 def test_a_plan_is_cancelled(run: Run, planes: Path, tmp_path: Path) -> None:

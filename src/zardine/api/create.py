@@ -27,6 +27,7 @@ from zardine.nodes.create_array import (
     as_values,
     check_source_stays,
     copy_values,
+    dimension_names_of,
     dtype_of,
     from_array,
     in_order_of,
@@ -106,6 +107,8 @@ def create(
     if values is not None:
         shape = values.shape if shape is None else shape
         dtype = _dtype_for(values) if dtype is None else dtype
+        version = format_of_new(zarr_format)
+        dimension_names = dimension_names_of(values, version) if dimension_names is None else dimension_names
         if parse_shape(shape) != tuple(values.shape):
             raise ValueError(f"data has shape {tuple(values.shape)}, and shape={shape} was asked for: leave out shape")
     if shape is None:

@@ -89,7 +89,7 @@ def advise(
         node=node,
         target_path=None,
         chunks=advice.chunks,
-        shards=advice.shards,
+        shards=advice.shards or "none",
         max_memory=max_memory or "1 GiB",
         between=None,
         storage_options={},

@@ -95,6 +95,7 @@ class LazyGroup(click.Group):
 
         def run() -> Any:
             words = list(sys.argv[1:] if args is None else args)
+            settings.words = tuple(words)
             with self.make_context(name, words, obj=settings, **extra) as ctx:
                 return self.invoke(ctx)
 

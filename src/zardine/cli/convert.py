@@ -14,7 +14,7 @@ from zardine.cli.errors import ArgumentError, arguments
 from zardine.cli.options import ShapeType, decorated, json_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import counted, say
 from zardine.cli.paths import missing
-from zardine.cli.running import plan_progress, run_options, workers_of
+from zardine.cli.running import plan_progress, resumable, run_options, workers_of
 from zardine.shown_text import printable
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def convert(
                 warn_of_remarks(conversion.plans)
             if isinstance(conversion, Conversion):
                 bar = plan_progress(as_json or quiet, "Converting")
-                with workers_of(dask) as executor, bar as advance:
+                with resumable(), workers_of(dask) as executor, bar as advance:
                     done |= conversion.run(
                         verify=verify,
                         overwrite=overwrite,

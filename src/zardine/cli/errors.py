@@ -38,6 +38,8 @@ class Settings:
 
     traceback: bool = False
     """Whether errors are shown with the place where they arose."""
+    words: tuple[str, ...] = ()
+    """The command line, without the name of the program."""
 
 
 class ArgumentError(click.ClickException):

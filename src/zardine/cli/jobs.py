@@ -26,7 +26,7 @@ from zardine.cli.output import print_json, say
 from zardine.cli.paths import missing, store_at
 from zardine.cli.rechunk import plan_of, rechunk_options
 from zardine.cli.reshard import check_shards, request_of, reshard_options
-from zardine.cli.running import plan_progress, run_options, workers_of
+from zardine.cli.running import plan_progress, resumable, run_options, workers_of
 from zardine.cli.signals import interruptible
 from zardine.cli.vectors_files import (
     ExportWords,
@@ -186,7 +186,7 @@ def plan_rechunk(out: str, quiet: bool, as_json: bool, **asked: Any) -> int:
     Nothing is written but FILE. Prints how many jobs there are, what a job needs and what all of them take.
     """
     with arguments():
-        return _write(plan_of(**asked), out, quiet=quiet, as_json=as_json)
+        return _write(plan_of(**asked, silent=quiet or as_json), out, quiet=quiet, as_json=as_json)
 
 
 @click.command("import", cls=Command)
@@ -402,14 +402,15 @@ def run(
     from zardine.errors import PlanError
 
     mine = _part(part)
-    with interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json) as bar:
+    bar = plan_progress(quiet or as_json)
+    with resumable(), interruptible(), workers_of(dask) as executor, bar as advance:
         if stage is None and mine is None:
-            reached = made.run(executor, workers=workers, progress=bar.report)
+            reached = made.run(executor, workers=workers, progress=advance.report)
         else:
             while True:
                 try:
                     reached = made.run_part(
-                        stage=stage, part=mine or (1, 1), executor=executor, workers=workers, progress=bar.report
+                        stage=stage, part=mine or (1, 1), executor=executor, workers=workers, progress=advance.report
                     )
                     break
                 except PlanError as error:
@@ -469,8 +470,9 @@ def finish(
 
     Jobs whose source others have changed meanwhile run again before. What lay in between is removed.
     """
-    with interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json, "Finishing") as bar:
-        reached = made.finish(executor, workers=workers, progress=bar.report)
+    bar = plan_progress(quiet or as_json, "Finishing")
+    with resumable(), interruptible(), workers_of(dask) as executor, bar as advance:
+        reached = made.finish(executor, workers=workers, progress=advance.report)
     return _tell_result(made, reached, quiet=quiet, as_json=as_json)
 
 

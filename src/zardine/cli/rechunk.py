@@ -12,7 +12,7 @@ from zardine.cli.errors import FINE, arguments
 from zardine.cli.options import ShapeType, decorated, json_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import print_json, say
 from zardine.cli.paths import missing
-from zardine.cli.running import plan_progress, run_options, workers_of
+from zardine.cli.running import plan_progress, resumable, run_options, workers_of
 from zardine.cli.signals import interruptible
 
 
@@ -34,9 +34,9 @@ def rechunk_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--shards",
             type=ShapeType("auto", "none"),
-            default="none",
             metavar="SHAPE",
-            help="The new shards, such as 4096,4096, or auto, or none (the default).",
+            help="The new shards, such as 4096,4096, or auto, or none. Without this option, chunks below 1 MB get the "
+            "shards that 'zardine advise' proposes for them, and others none.",
         ),
         click.option("--max-memory", default="1 GiB", metavar="SIZE", help="Memory of each worker, such as '256 MiB'."),
         click.option(
@@ -61,23 +61,35 @@ def plan_of(
     between: str | None,
     storage_options: dict[str, Any],
     target_options: dict[str, Any],
+    silent: bool = False,
 ) -> Any:
     """Return the plan that the options of a command ask for."""
     import zardine
+    from zardine.tools.rechunk import shards_of_small_chunks
 
-    with arguments(), missing(src):
+    def planned(shards: Any) -> Any:
         return zardine.plan_rechunk(
             src,
             dst,
             path=node,
             target_path=target_path,
             chunks=chunks,
-            shards=None if shards == "none" else shards,
+            shards=shards,
             max_memory=max_memory,
             between=between,
             storage_options=storage_options or None,
             target_options=target_options or None,
         )
+
+    with arguments(), missing(src):
+        plan = planned(None if shards in (None, "none") else shards)
+        if shards is None:
+            advised = shards_of_small_chunks(plan)
+            if advised is not None:
+                plan = planned(advised)
+                if not silent:
+                    say(f"chunks below 1 MB: shards {','.join(map(str, advised))} hold them; --shards none for none")
+    return plan
 
 
 @click.command("rechunk", cls=Command)
@@ -91,15 +103,16 @@ def rechunk(workers: int | None, dask: str | None, quiet: bool, as_json: bool, *
     However the chunks lie to each other, no worker needs more than --max-memory and a tenth. Nothing is seen at DST
     before all of it is there. The same command goes on where an interrupted one was.
     """
-    return run(plan_of(**asked), workers=workers, dask=dask, quiet=quiet, as_json=as_json)
+    return run(plan_of(**asked, silent=quiet or as_json), workers=workers, dask=dask, quiet=quiet, as_json=as_json)
 
 
 def run(plan: Any, *, workers: int | None, dask: str | None, quiet: bool, as_json: bool) -> int:
     """Run a plan of rechunking, and say how it stands then."""
     from zardine.tools.rechunk import run_rechunk
 
-    with arguments(), interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json) as bar:
-        status = run_rechunk(plan, executor, workers=workers, progress=bar.report)
+    bar = plan_progress(quiet or as_json)
+    with arguments(), resumable(), interruptible(), workers_of(dask) as executor, bar as advance:
+        status = run_rechunk(plan, executor, workers=workers, progress=advance.report)
     if as_json:
         print_json({"state": status.state, "stages": {each.name: each.jobs for each in status.stages}})
     elif not quiet:

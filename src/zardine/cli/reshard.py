@@ -21,7 +21,7 @@ from zardine.cli.options import (
 )
 from zardine.cli.output import counted, say
 from zardine.cli.paths import missing
-from zardine.cli.running import plan_progress, run_options, workers_of
+from zardine.cli.running import plan_progress, resumable, run_options, workers_of
 from zardine.cli.signals import interruptible
 
 if TYPE_CHECKING:
@@ -134,7 +134,14 @@ def reshard(
         return reshard_vectors(vectors, {**asked, **more}, quiet=quiet, as_json=as_json)
     request = request_of(**asked)
     bar = plan_progress(quiet or as_json, "Resharding")
-    with arguments(), missing(asked["path"]), interruptible(), workers_of(dask) as executor, bar as advance:
+    with (
+        arguments(),
+        missing(asked["path"]),
+        resumable(),
+        interruptible(),
+        workers_of(dask) as executor,
+        bar as advance,
+    ):
         try:
             done = zardine.reshard(
                 **request,
@@ -159,10 +166,7 @@ def reshard(
     return FINE if done else FAULTS
 
 
-_INTERRUPTED = (
-    "The array reads as before, or as after, and can be written. If something is left to do, the same command does it; "
-    "--cancel takes back what was begun."
-)
+_INTERRUPTED = "The array reads as before, or as after, and can be written. --cancel takes back what was begun."
 
 
 def _summary(done: Resharding) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import click
 
-from zardine.cli.errors import ArgumentError
+from zardine.cli.errors import ArgumentError, Settings
 from zardine.cli.progress import Advance, progress
+from zardine.shown_text import shown, without_secrets
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,6 +39,26 @@ def workers_of(dask: str | None) -> Iterator[Any]:
         raise ArgumentError(f"no Dask scheduler answers at {dask!r}: {error}") from None
     with client:
         yield client
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Print the command that goes on, where Ctrl-C ends the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        settings = click.get_current_context().find_object(Settings)
+        with suppress(OSError):
+            click.echo(f"What is done stays. {_how_to_go_on(settings.words if settings else ())}", err=True)
+        raise
+
+
+def _how_to_go_on(words: tuple[str, ...]) -> str:
+    """Return the sentence that names the command; one with secrets is not written into the logs of batch systems."""
+    same = [each for each in words if each not in ("--no-resume", "--restart")]
+    if not words or any("-option" in each or without_secrets(each) != each for each in words):
+        return "The same command goes on."
+    return f"To go on: {shown(shlex.join(['zardine', *same]))}"
 
 
 def plan_progress(silent: bool, text: str = "Running jobs") -> AbstractContextManager[Advance]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ from zardine.cli.errors import FAULTS, FINE, arguments
 from zardine.cli.options import decorated, json_option, node_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import counted, say
 from zardine.cli.paths import missing
-from zardine.cli.running import plan_progress, run_options, workers_of
+from zardine.cli.running import plan_progress, resumable, run_options, workers_of
 
 if TYPE_CHECKING:
     from zardine.tools.verify import Verification
@@ -66,7 +67,8 @@ def verify(
     from zardine.cli.vectors_stores import check_vectors, print_checked, vectors_at
 
     bar = plan_progress(quiet or as_json, "Looking at what is stored")
-    with arguments(), missing(path), workers_of(dask) as executor, bar as advance:
+    goes_on = nullcontext() if records is None else resumable()
+    with goes_on, arguments(), missing(path), workers_of(dask) as executor, bar as advance:
         report = zardine.verify(
             path,
             path=node,

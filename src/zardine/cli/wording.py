@@ -12,6 +12,7 @@ _IN_THE_SHELL: Final = {
     "target_path='name'": "--target-path name",
     "repair(drop_lost=True)": "'zardine vectors repair --drop-lost'",
     "zardine.convert(..., metadata_only=True, remove_old=True)": "'zardine convert --metadata-only --remove-old'",
+    "zardine.sources.open shows a file as a group": "'zardine info' and 'zardine view' show a file as a group",
     "zardine.convert": "'zardine convert'",
     "call zardine.reshard as before": "run 'zardine reshard' as before",
     "restart=True": "--restart",

@@ -141,7 +141,7 @@ def _with_defaults(document: Mapping[str, Any]) -> Codec:
     extension = parse_extension(document, "codec", problems, ignorable=False)
     cls = codec_class(extension.name) if extension else None
     if extension and cls is None:
-        problems.unknown("codec.name", CODECS.explain_unknown(extension.name))
+        problems.unknown("codec.name", CODECS.explain_unknown(extension.name) + _within_blosc(extension.name))
     if extension and cls and not problems:
         try:
             return cls(**(extension.configuration or {}))
@@ -154,6 +154,14 @@ def _with_defaults(document: Mapping[str, Any]) -> Codec:
                 raise
     problems.raise_if_any("not a codec")
     raise MetadataError("not a codec")
+
+
+def _within_blosc(name: str) -> str:
+    """Return a hint for a compressor that is part of the codec ``blosc``; empty for other names."""
+    if name.lower() not in ("lz4", "lz4hc", "blosclz", "snappy"):
+        return ""
+    codec = f'{{"name": "blosc", "configuration": {{"cname": "{name.lower()}"}}}}'
+    return f" (or, for all programs, {codec})"
 
 
 def _from_numcodecs(identifier: Any, configuration: Mapping[str, Any]) -> Mapping[str, Any]:

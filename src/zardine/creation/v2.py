@@ -9,7 +9,7 @@ import numpy as np
 
 from zardine.chunk_grids.regular import RegularGrid
 from zardine.codecs.base import Codec
-from zardine.codecs.registry import codec_from
+from zardine.codecs.registry import codec_class, codec_from
 from zardine.creation.chunk_shapes import choose_grid
 from zardine.creation.options import is_word
 from zardine.data_types import DataType, data_type_for, numpy_dtype
@@ -102,6 +102,8 @@ def numcodecs_json(value: Any, what: str) -> Mapping[str, JSON]:
     elif isinstance(value, Mapping) and "id" in value:
         configuration = dict(value)
     else:
+        if isinstance(value, str) and codec_class(value) is None and codec_class(f"numcodecs.{value}") is not None:
+            value = f"numcodecs.{value}"  # as Zarr v2 calls it
         codec = value if isinstance(value, Codec) else codec_from(value)
         storage, reasons = from_codecs([codec.to_json()], data_type_for("uint8"), 1)
         if storage is None:

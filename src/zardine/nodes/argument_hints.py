@@ -1,4 +1,4 @@
-"""Errors of unknown arguments that say which one may be meant."""
+"""Errors of unknown and unnamed arguments that say which one may be meant."""
 
 from __future__ import annotations
 
@@ -35,17 +35,37 @@ def meant_argument(name: str, known: Collection[str]) -> str | None:
 
 
 def with_hints(function: Callable[P, R]) -> Callable[P, R]:
-    """Return ``function``, whose errors of unknown arguments say which one may be meant."""
-    known = frozenset(signature(function).parameters)
+    """Return ``function``, whose errors of unknown or unnamed arguments say which one may be meant."""
+    parameters = signature(function).parameters
+    known = frozenset(parameters)
+    unnamed = [name for name, each in parameters.items() if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) > len(unnamed):
+            raise _too_many(function.__name__, args, unnamed, known)
         unknown: Any = kwargs.keys() - known
         if unknown:
             raise unknown_argument(function.__name__, min(unknown), known - {"self"})
         return function(*args, **kwargs)
 
     return call
+
+
+def _too_many(function: str, args: tuple[object, ...], unnamed: list[str], known: Collection[str]) -> TypeError:
+    """Return the error for more arguments without a name than the first ones, ``unnamed``."""
+    first = [name for name in unnamed if name != "self"]
+    value = args[len(unnamed)]
+    if isinstance(value, str):
+        meant = "name"
+    elif isinstance(value, int) or (isinstance(value, tuple) and all(isinstance(each, int) for each in value)):
+        meant = "shape"
+    else:
+        meant = "data"
+    example = f", as in {function}({', '.join(first)}, {meant}=...)" if meant in known and meant not in first else ""
+    taken = f"{len(first)} argument{'s' if len(first) > 1 else ''} without a name ({', '.join(first)})"
+    given = len(args) - len(unnamed) + len(first)
+    return TypeError(f"{function}() takes {taken}, and {given} were given: name the others{example}")
 
 
 def with_options_of(other: Callable[..., object]) -> Callable[[Callable[P, R]], Callable[P, R]]:

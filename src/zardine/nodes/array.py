@@ -375,7 +375,7 @@ class Array(StoredFacts):
         They are stored when the block ends, when more than ``limit`` bytes of chunks wait, and on :meth:`flush`. Reads
         through this array see what waits; other programs do not. When the block ends by an exception, what waits is
         stored (``on_error="keep"``) or forgotten (``"discard"``). Forked children collect nothing and store what they
-        write.
+        write. :meth:`append` is not collected: it stores what waits, then its data, at once.
 
         If storing fails, the error is raised and what could not be stored waits still: :meth:`flush` tries again, as
         any later write does before it stores anything itself. Raises :class:`~zardine.errors.ArrayChangedError` if the
@@ -413,6 +413,10 @@ class Array(StoredFacts):
         whose locks exclude all writers (local files, memory) the data is stored before the new shape, so that no reader
         sees elements that are not there yet, and removed again if an error follows; on others the place is reserved
         first, and reads as fill value meanwhile.
+
+        Every call stores its data at once, also within :meth:`buffered`, and stores before it all that waits there. So
+        a row each takes as long as without that block: append many rows by one call, or :meth:`resize` the array first
+        and assign the rows within :meth:`buffered`.
         """
         values = cast_values(data, self.dtype)
         values = broadcast_values(values, values.shape)

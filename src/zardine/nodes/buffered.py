@@ -43,7 +43,10 @@ _HOW_TO_GO_ON = (
 
 
 class BufferedWrites:
-    """A context within which writes to an array wait in memory; see :meth:`zardine.Array.buffered`."""
+    """A context within which assignments to an array wait in memory; see :meth:`zardine.Array.buffered`.
+
+    ``append`` does not wait: each call stores what waits, and then its data.
+    """
 
     def __init__(self, array: Array, limit: int, on_error: Literal["keep", "discard"]) -> None:
         if on_error not in ("keep", "discard"):

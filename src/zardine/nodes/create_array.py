@@ -85,6 +85,9 @@ def create_array(
       codecs of numcodecs, and ``fill_value=None`` leaves what was never written undefined.
     - ``overwrite``: erase what is stored at this place first.
 
+    Of ``data`` that is an ``xarray.DataArray`` the names of its dimensions are stored (in v3), and neither its
+    coordinates nor its attributes: :func:`zardine.xarray.to_zarr` stores all of it.
+
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
     taken, ``ValueError`` or ``TypeError`` for arguments that do not fit together. Where ``data`` cannot be stored (a
     full disk, Ctrl-C), the array is erased again, and a note of the error says so.
@@ -96,6 +99,7 @@ def create_array(
         if shape is not None or dtype is not None:
             raise ValueError("give either data, or shape and dtype; for another dtype, data=np.asarray(data, dtype)")
         shape, dtype = values.shape, dtype_of(values)
+        dimension_names = dimension_names_of(values, version) if dimension_names is None else dimension_names
     if shape is None or dtype is None:
         missing = "shape" if shape is None else "dtype"
         raise ValueError(f"{missing} is missing: an array needs a shape and a dtype, or data that has both")
@@ -180,6 +184,8 @@ def from_array(
         known, names = like_attributes(source._handle.layout, zarr_format)
         attributes = known if attributes is None else attributes
         dimension_names = names if dimension_names is None else dimension_names
+    elif dimension_names is None:
+        dimension_names = dimension_names_of(values, format_of_new(zarr_format))
     if overwrite and write_data:
         check_source_stays(values, *find_place(store, name, storage_options=storage_options, zarr_format=zarr_format))
     array = create_array(
@@ -337,6 +343,14 @@ def possible_array(store: Store, path: str, metadata: ArrayMetadata, settings: A
         return Array(store, path, metadata, settings)
     except MetadataError as error:
         raise type(error)("such an array cannot be made", error.problems) from None
+
+
+def dimension_names_of(data: Any, zarr_format: int) -> tuple[str, ...] | None:
+    """Return the names of the dimensions of an ``xarray.DataArray``; ``None`` for other data, and before Zarr v3."""
+    names = getattr(data, "dims", None)
+    if zarr_format != 3 or not isinstance(names, tuple) or len(names) != len(data.shape):
+        return None
+    return names if all(isinstance(each, str) for each in names) else None
 
 
 def dtype_of(data: Any) -> Any:

@@ -18,11 +18,8 @@ from zardine.sources.netcdf3.nodes import read_netcdf3
 from zardine.sources.stored_file import StoredFile
 from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
-from zardine.stores.resolve import scheme_of, store_of_url
+from zardine.stores.resolve import FOREIGN_ENDINGS, scheme_of, store_of_url
 from zardine.stores.url_text import is_file_uri, path_of_uri
-
-ENDINGS = (".nc", ".nc3", ".nc4", ".cdf", ".netcdf", ".h5", ".hdf5", ".hdf", ".he5", ".h5ad", ".mat", ".nxs", ".cxi")
-"""How names of files end that are taken for one of these formats where nobody has looked inside."""
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -58,12 +55,12 @@ def is_foreign_file(path: object) -> bool:
     if not isinstance(text, str):
         return False
     if scheme_of(text) not in (None, "file") and not is_file_uri(text):
-        return "::" not in text and text.partition("?")[0].lower().endswith(ENDINGS)
+        return "::" not in text and text.partition("?")[0].lower().endswith(FOREIGN_ENDINGS)
     local = path_of_uri(text) if is_file_uri(text) else text
     try:
         if not os.path.isfile(local) or local.lower().endswith(".zip"):
             return False
-        return local.lower().endswith(ENDINGS) or _format_of(StoredFile(*_place(local, None))) is not None
+        return local.lower().endswith(FOREIGN_ENDINGS) or _format_of(StoredFile(*_place(local, None))) is not None
     except (FileNotFoundError, InvalidKeyError):
         return False
 
@@ -118,4 +115,4 @@ def _place(path: str, storage_options: Mapping[str, Any] | None) -> tuple[Store,
     return LocalStore(folder, read_only=True), name
 
 
-__all__ = ["ENDINGS", "foreign_store", "is_foreign_file", "open"]
+__all__ = ["foreign_store", "is_foreign_file", "open"]

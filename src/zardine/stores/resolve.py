@@ -136,10 +136,28 @@ def _directory(path: str, mode: Mode | None) -> Store:
     return _known_directory(path) if os.path.isabs(path) else LocalStore(path)
 
 
+FOREIGN_ENDINGS: Final = (
+    ".nc",
+    ".nc3",
+    ".nc4",
+    ".cdf",
+    ".netcdf",
+    ".h5",
+    ".hdf5",
+    ".hdf",
+    ".he5",
+    ".h5ad",
+    ".mat",
+    ".nxs",
+    ".cxi",
+)
+"""How names of files of HDF5 and NetCDF end."""
+
 _HINTS: Final = {
     ".json": "; a file of references (of kerchunk) is opened as 'reference://', with storage_options={'fo': its path}",
     **dict.fromkeys(
-        (".h5", ".hdf5", ".nc", ".nc4", ".cdf"), "; zardine.sources.open shows a file of HDF5 or NetCDF as a group"
+        FOREIGN_ENDINGS,
+        "; of HDF5 and NetCDF, zardine.sources.open shows a file as a group, and zardine.convert makes Zarr of it",
     ),
 }
 """What else a user may want with a file, by the end of its name."""
@@ -322,6 +340,7 @@ def _of_obstore(thing: Any, path: str, read_only: bool) -> tuple[Store, str]:
 
 
 __all__ = [
+    "FOREIGN_ENDINGS",
     "Mode",
     "StoreLike",
     "chain_and_node",

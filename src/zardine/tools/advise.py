@@ -118,8 +118,7 @@ def advise(
     where, cost = _cost_model(store)
     reads = _parse(access, shape)
     base = Layout(shape, item_size, tuple(1 for _ in shape), None, 1.0 if ratio is None else float(ratio))
-    most = _SHARDS["local" if cost.latency < 1e-3 else "s3"]
-    best = _grow_shards(_best_chunks(base, reads, cost), reads, cost, most)
+    best = _grow_shards(_best_chunks(base, reads, cost), reads, cost, _most_of_shard(cost))
     choices = [_choice("proposed", best, reads, cost)]
     if best.shards is not None:
         choices.append(_choice("the same chunks without shards", replace(best, shards=None), reads, cost))
@@ -129,6 +128,21 @@ def advise(
         if now is not None:
             choices.append(_choice("as it is now", now, reads, cost))
     return Advice(shape, name, where, tuple(choices), tuple(_reasons(best, choices, cost, where)))
+
+
+def shards_for(
+    shape: tuple[int, ...], item_size: int, chunks: tuple[int, ...], *, cost: ReadCost, most: float = inf
+) -> tuple[int, ...] | None:
+    """Return the shards that :func:`advise` proposes for these ``chunks``, of up to ``most`` bytes; ``None`` for none.
+
+    ``cost`` is what reading from the store costs.
+    """
+    layout = Layout(shape, item_size, chunks, None, 1.0)
+    return _grow_shards(layout, _parse(None, shape), cost, int(min(most, _most_of_shard(cost)))).shards
+
+
+def _most_of_shard(cost: ReadCost) -> int:
+    return _SHARDS["local" if cost.latency < 1e-3 else "s3"]
 
 
 def _best_chunks(base: Layout, reads: list[Access], cost: ReadCost) -> Layout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Required, TypedDict, Unpack
 
 from zardine.creation.likeness import like_arguments, like_attributes
 from zardine.creation.options import ChunksLike, CodecsLike, ShardsLike
@@ -17,8 +17,9 @@ from zardine.jobs.running import ExecutorLike
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import parse_bytes
 from zardine.stores.resolve import StoreLike
+from zardine.tools.advise import shards_for
 from zardine.tools.arguments import place_of
-from zardine.tools.rechunking.cells import blocks_for, share_of
+from zardine.tools.rechunking.cells import blocks_for, item_size_of, share_of
 from zardine.tools.rechunking.copying import default_between
 from zardine.tools.rechunking.work import RechunkWork, own_folder, refuse_taken
 
@@ -52,9 +53,10 @@ def rechunk(
 ) -> PlanStatus:
     """Store an array anew, in other chunks and shards, however those lie to the old ones, in bounded memory.
 
-    ``chunks`` (needed) and ``shards`` are as in :func:`zardine.create_array`, lists of lengths too; codecs, fill value
-    and attributes stay, but for ``compressors`` where they are given. ``path`` and ``target_path`` are those of the
-    arrays in their stores, ``storage_options`` and ``target_options`` settings of the stores behind URLs.
+    ``chunks`` (needed) and ``shards`` are as in :func:`zardine.create_array`, lists of lengths too: without ``shards``
+    every chunk is an object. Codecs, fill value and attributes stay, but for ``compressors`` where they are given.
+    ``path`` and ``target_path`` are those of the arrays in their stores, ``storage_options`` and ``target_options``
+    settings of the stores behind URLs.
 
     No worker holds more than ``max_memory`` (default: ``"1 GiB"``) of elements, and about a tenth of that beside.
     No source object is read more than twice. Where no blocks of that size do that, they go by way of uncompressed
@@ -108,6 +110,28 @@ def plan_rechunk(source: StoreLike | Array | Group, target: StoreLike, **options
             store, folder = find_place(between, mode="a", storage_options=to_options)
             halfway = Place.of(store, own_folder(folder, where, to), between)
     return Plan(RechunkWork(where, to, halfway, old, new, blocks, memory))
+
+
+def shards_of_small_chunks(plan: Plan) -> tuple[int, ...] | None:
+    """Return shards for a plan without any whose chunks are below 1 MB, so that these are not a file each.
+
+    They are those that :func:`zardine.advise` proposes, and fit into the memory of the plan. ``None`` for none.
+    """
+    work = plan.work
+    assert isinstance(work, RechunkWork)
+    layout = prepare_layout(work.new)
+    shape, axes = layout.metadata.shape, layout.grids.chunks
+    is_large = layout.sharding is not None or layout.object_nbytes >= SMALL_CHUNK
+    if is_large or not shape or 0 in shape or not all(axis.is_regular for axis in axes):
+        return None
+    store = work.target.store
+    most = work.max_memory // share_of((work.source.store, store))
+    chunks = tuple(axis.longest for axis in axes)
+    return shards_for(shape, item_size_of(layout), chunks, cost=store.cost, most=most)
+
+
+SMALL_CHUNK: Final = 10**6
+"""Bytes of a chunk in memory, below which chunks are worth shards."""
 
 
 def _new_metadata(layout: ArrayLayout, chunks: Any, shards: Any, compressors: Any) -> ArrayMetadata:
