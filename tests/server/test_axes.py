@@ -14,6 +14,7 @@ import pytest
 
 import zardine
 from server.browser import chromium, grey, see
+from servers import servers
 from zardine.server.viewer.axes import axis_kind, points_upwards
 
 __all__ = ["chromium", "see"]
@@ -241,3 +242,25 @@ def test_labels_of_indices_that_do_not_exist(tmp_path: Path, query: dict[str, st
     zardine.create_array(tmp_path / "a.zarr", data=np.zeros((5, 2)))
     with zardine.view(tmp_path / "a.zarr") as shown, pytest.raises(HTTPError, match="400"):
         urlopen(f"{shown.url}api/a.zarr/labels?{urlencode(query)}")
+
+
+def test_a_group_is_a_page_of_its_variables(see: Any, tmp_path: Path) -> None:
+    attributes = {"title": "A model run", "institution": "An institute", "Conventions": "CF-1.11"}
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w", attributes=attributes)
+    write(root, np.zeros((3, 4)), ("lat", [0, 1, 2], NORTH), ("lon", [0, 1, 2, 3], EAST))
+    root["v"].attrs.update(long_name="Wind", units="m s-1")
+    root.create_group("more")
+    page = see(tmp_path / "a.zarr", options={"viewport": {"width": 800, "height": 600}})
+    page.page.wait_for_selector("#variables .card")
+    assert page.text("#caption") == "A model run"
+    assert page.text("#head") == "institution: An institute · conventions: CF-1.11"
+    assert page.text("#variables").split("\n") == [
+        *("Variables", "v", "Wind [m s-1]", "lat 3 × lon 4, float64, 96 B", "Groups", "more", "group", "Coordinates"),
+        *("lat", "lat 3, int64, 24 B", "lon", "lon 4, int64, 32 B"),
+    ]
+    page.page.evaluate(servers.axe().read_text())
+    found = page.page.evaluate("axe.run()")
+    assert [each["id"] for each in found["violations"] if each["impact"] in ("serious", "critical")] == []
+    page.page.click(".card >> text=Wind")
+    page.wait_for_picture()
+    assert page.text("#caption") == "Wind [m s-1]"

@@ -66,10 +66,14 @@ def _member(served: Served, path: str, name: str) -> JSON:
         return None  # a folder of something else
     if isinstance(node, GroupMetadata):
         return {"name": name, "path": inner, "kind": "group"}
+    title, units = title_of(node.metadata.attributes, name)
     return {
         "name": name,
         "path": inner,
         "kind": "array",
+        "title": title,
+        "units": units,
+        "dimensions": list(dimension_names(node.metadata)),
         "shape": list(node.shape),
         "dtype": node.metadata.data_type.name,
         "nbytes": node.nbytes,

@@ -6,6 +6,7 @@ import { elsewhere } from "./elsewhere.js";
 import { GeometryView } from "./geometry.js";
 import { beginMove, greet, json, listen, report, served } from "./server.js";
 import { fromAddress, toAddress } from "./state.js";
+import { headOf, showMembers } from "./group.js";
 import { Tree } from "./tree.js";
 
 const main = document.getElementById("main");
@@ -68,7 +69,9 @@ async function open(wanted, lasting = false) {
       keep({ name: wanted.name, path: wanted.path }, lasting);
       const about = [`Group of Zarr v${facts.format}`, facts.consolidated ? "its metadata are consolidated" : ""].filter(Boolean).join(", ");
       const error = facts.vectors?.error ? make("p", { className: "error" }, facts.vectors.error) : "";
-      main.replaceChildren(make("p", {}, about), error, elsewhere(wanted, facts) ?? "", make("h2", {}, "Attributes"), attributes(facts.attributes));
+const variables = make("div", { id: "variables" });
+      main.replaceChildren(...headOf(facts.attributes), make("p", {}, about), error, variables, elsewhere(wanted, facts) ?? "", make("h2", {}, "Attributes"), attributes(facts.attributes));
+      if (!facts.vectors) showMembers(variables, wanted, (path) => open({ name: wanted.name, path }, true)).catch(report);
     }
   } catch (error) {
     if (error.name !== "AbortError") {
