@@ -230,3 +230,58 @@ def random_file(rng: random.Random, variables: int = 6) -> xr.Dataset:
             attributes[rng.choice(("valid_min", "valid_max"))] = values[-1]
         found[f"v{number}"] = ("x", values, attributes)
     return xr.Dataset(found)
+
+
+def random_dataset(rng: random.Random, source: str) -> tuple[xr.Dataset, dict[str, dict[str, Any]]]:
+    """Return what a file of one engine (``scipy``, ``h5netcdf``, ``zarr``) may hold, and how the file stores it.
+
+    Beside :func:`random_file` there are two dimensions, text, truth values, compression, chunks and shards.
+    """
+    raw = random_file(rng, 3)
+    if source == "scipy":
+        raw = raw.drop_vars([name for name in raw if raw[name].dtype.str[1:] in ("u1", "u2", "u4", "i8")])
+    for name in list(raw.variables):
+        if rng.random() < 0.3:
+            raw[name] = raw[name].expand_dims(y=2, axis=rng.choice((0, 1)))
+    words = rng.choices(["", "a", "red", "naïve", "日本語"], k=WIDTH)
+    raw["words"] = ("x", np.array(words, rng.choice(("U", "O"))), {"long_name": "text"})
+    raw["bytes"] = ("x", np.array([b"a", b"bcd", b""]))
+    if source != "scipy":
+        raw["truth"] = ("x", np.array([True, False, True]))
+    encoding: dict[str, dict[str, Any]] = {name: {} for name in raw.variables}
+    for name, each in raw.variables.items():
+        if each.dtype.kind == "f" and "_FillValue" not in each.attrs:
+            encoding[str(name)]["_FillValue"] = None
+        if each.dtype.kind == "U" and source != "zarr" and rng.random() < 0.5:
+            encoding[str(name)]["dtype"] = "S1"
+        lengths = tuple(rng.randint(1, size) for size in each.shape)
+        if source == "h5netcdf" and each.dtype.kind in "iuf":
+            if rng.random() < 0.6:
+                encoding[str(name)] |= {"chunksizes": lengths, "zlib": True, "shuffle": True, "complevel": 3}
+            encoding[str(name)]["fletcher32"] = "chunksizes" in encoding[str(name)] and rng.random() < 0.5
+        if source == "zarr" and rng.random() < 0.6:
+            encoding[str(name)]["chunks"] = lengths
+    return raw, encoding
+
+
+def changed(rng: random.Random, data: xr.Dataset) -> tuple[xr.Dataset, str]:
+    """Return what a program makes of a dataset that it has read, and in one word how. Encodings stay as they are."""
+    how = rng.choice(("nothing", "isel", "point", "transpose", "concat", "expand", "chunk", "astype", "values"))
+    found = {
+        "isel": lambda: data.isel(x=rng.choice(([0], [2, 1], slice(1, None)))),
+        "point": lambda: data.isel(x=0),
+        "transpose": lambda: data.transpose("y", "x", missing_dims="ignore"),
+        "concat": lambda: xr.concat([data, data], "x", data_vars="all"),
+        "expand": lambda: data.expand_dims("z"),
+        "chunk": lambda: data.chunk(x=2),
+    }.get(how, lambda: data.copy(deep=True))()
+    for name, each in found.variables.items():
+        kind = each.dtype.kind
+        if how == "astype" and kind in "biuf":
+            with np.errstate(all="ignore"):
+                to = rng.choice(("f4", "f8", "i2", "i4", "u1", "bool", "U12"))
+                found[name] = each.dims, each.values.astype(to), each.attrs
+        if how == "values" and kind in "if":
+            found[name] = each.copy(data=(each.values * rng.choice((2, -1, 0.5))).astype(each.dtype))
+        found[name].encoding = dict(data[name].encoding)
+    return found, how

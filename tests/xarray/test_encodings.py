@@ -7,13 +7,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numcodecs
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 
 import zardine
-from cf_encodings import Case, random_case, random_file
+from cf_encodings import Case, changed, random_case, random_dataset, random_file
 from effort import SOAK, new_seed
 from zardine.xarray import to_zarr
 
@@ -22,11 +23,11 @@ CASES = 3000 if SOAK else 60
 
 def differences(given: Any, found: Any, step: float) -> Any:
     """Return where values differ by more than half a step."""
+    assert given.shape == found.shape
     missing = pd.isnull(given)
-    if given.dtype.kind in "MmOU":
-        same = np.array([a == b for a, b in zip(given.tolist(), found.tolist(), strict=True)])
-        if given.dtype.kind in "Mm":
-            same = given == found
+    if given.dtype.kind in "MmOUST" or found.dtype.kind in "MmOUST":
+        kinds = "Mm" if given.dtype.kind in "Mm" else "OUST"
+        same = given == found if found.dtype.kind in kinds else np.zeros(given.shape, bool)
         return ~(same | (missing & pd.isnull(found)))
     close = np.abs(found.astype(float) - given.astype(float)) <= step / 2 + 1e-12 * np.abs(given.astype(float))
     return ~((close & ~missing) | (missing & pd.isnull(found)))
@@ -100,6 +101,71 @@ def test_what_a_file_holds_is_written_again_as_it_was_read(tmp_path: Path) -> No
             assert name in found, told
             step = abs(float(each.encoding.get("scale_factor", 0)))
             assert not differences(each.values, found[name].values, step).any(), f"{told}: {found[name].values}"
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    ("source", "engine"), [("scipy", "scipy"), ("h5netcdf", "h5netcdf"), ("zarr", "zarr"), ("zarr", "zardine")]
+)
+def test_what_an_engine_has_read_is_written_again(tmp_path: Path, source: str, engine: str, zarr_format: int) -> None:
+    """Whatever the encodings say: with them, with them given for the call, after changes of shape, dtype and values."""
+    rng = random.Random(seed := new_seed(17 + zarr_format))
+    warnings.simplefilter("ignore")
+    for number in range(400 if SOAK else 25):
+        raw, encoding = random_dataset(rng, source)
+        place = tmp_path / f"{number}.{source}"
+        if source == "zarr":
+            to_zarr(raw, place, encoding=encoding, zarr_format=rng.choice((2, 3)))
+        else:
+            raw.to_netcdf(place, engine=source, encoding=encoding)  # type: ignore[call-overload]
+        try:
+            with xr.open_dataset(place, engine=engine) as opened_file:
+                read = opened_file.load()
+        except (ValueError, OverflowError):
+            continue  # times beyond the range
+        data, how = changed(rng, read)
+        given = {name: dict(data[name].encoding) for name in data.variables} if number % 2 else None
+        for name in data.variables:
+            told = f"{engine}, dataset {number} of seed {seed}, {how}, {name}: {raw[name].values} {read[name].encoding}"
+            target = tmp_path / f"{number}-{name}.zarr"
+            told += f" {given and given[name]}"
+            refused = ""
+            try:
+                to_zarr(data[[name]], target, zarr_format=zarr_format, encoding=given and {name: given[name]})
+            except (ValueError, TypeError) as error:
+                refused = str(error)
+            if refused:
+                assert how in ("astype", "values"), f"{told}: {refused}"
+                assert f"variable {name!r}" in refused, told
+                assert "would come back as" in refused or "cannot be encoded" in refused, f"{told}: {refused}"
+                continue
+            found = xr.open_dataset(target, engine="zardine")[name]
+            values = data[name].values
+            step = abs(float(read[name].encoding.get("scale_factor", 0)))
+            assert not np.any(differences(values, found.values, step)), f"{told}: {values} became {found.values}"
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_errors_of_an_encoding_name_its_variable(tmp_path: Path, zarr_format: int) -> None:
+    """Also for filters of another dtype, floats that the integers of the source would round, and shards in Zarr v2."""
+    source = xr.Dataset({"v": ("x", np.arange(8, dtype="i4"))})
+    filters = {"v": {"filters": [numcodecs.Delta("i4")], "chunks": (8,)}}
+    to_zarr(source, tmp_path / "a.zarr", zarr_format=2, encoding=filters)
+    read = xr.open_dataset(tmp_path / "a.zarr", engine="zardine").load()
+    halves = read.assign(v=read.v.copy(data=read.v.values / 2))
+    halves.v.encoding = dict(read.v.encoding)
+    for encoding in (None, {"v": halves.v.encoding}):
+        with pytest.raises(ValueError, match=r"variable 'v' .* 0\.5 would come back as 0"):
+            to_zarr(halves, tmp_path / "b.zarr", zarr_format=zarr_format, encoding=encoding)
+    to_zarr(halves, tmp_path / "b.zarr", encoding={"v": {"dtype": "i4"}})  # which the caller chose
+    for encoding in ({"v": {"shards": (4,), "chunks": (2,)}}, {"v": {"shards": (3,), "chunks": (2,)}}):
+        if zarr_format == 2 or encoding["v"]["shards"] == (3,):
+            with pytest.raises(ValueError, match="'v'.*shards=None" if zarr_format == 2 else "'v'"):
+                to_zarr(source, tmp_path / "c.zarr", zarr_format=zarr_format, encoding=encoding)
+    wrong = {"v": {"filters": [numcodecs.Delta("i8")]}}
+    with pytest.raises(ValueError, match=r"variable 'v'.*\n.*is made for <i8"):
+        to_zarr(source, tmp_path / "c.zarr", zarr_format=2, encoding=wrong)
+    assert not (tmp_path / "c.zarr").exists()
 
 
 @pytest.mark.parametrize("way", [{"append_dim": "x"}, {"region": {"x": slice(0, 2)}}, {"mode": "a"}])

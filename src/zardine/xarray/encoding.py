@@ -19,18 +19,18 @@ _MARKS: Final = ("_FillValue", "missing_value")
 _HAS_FORMAT: Final = "zarr_format" in signature(encode_zarr_variable).parameters
 
 
-def encode_new(variable: Variable, name: Hashable, zarr_format: int, *, is_explicit: bool) -> Variable:
+def encode_new(variable: Variable, name: Hashable, zarr_format: int, *, is_chosen: bool) -> Variable:
     """Return a variable as a new array stores it, with the attributes that say how to decode it.
 
-    ``is_explicit``: the user gave its encoding for this call; else text may get a wider type than the encoding has.
+    ``is_chosen``: the caller chose its encoding for this write, so that floats may be rounded to integers.
     Raises ``ValueError`` for values that would come back as others; for Dask arrays when they are computed.
     """
     variable = _without_nan_marks(variable)
-    if not is_explicit:
-        variable = _with_wide_text(variable)
     made = _encode(variable, name, zarr_format)
     decoding = {each: made.attrs[each] for each in DECODED if each in made.attrs and each not in variable.attrs}
-    return _checked(variable, made, RoundTrip(name, decoding, made.dtype, is_new=True), zarr_format)
+    return _checked(
+        variable, made, RoundTrip(name, decoding, made.dtype, is_new=True, is_chosen=is_chosen), zarr_format
+    )
 
 
 def encode_for(
@@ -41,7 +41,7 @@ def encode_for(
     Raises as :func:`encode_new`.
     """
     made = _encode(variable, name, zarr_format)
-    return _checked(variable, made, RoundTrip(name, decoding, dtype, is_new=False), zarr_format)
+    return _checked(variable, made, RoundTrip(name, decoding, dtype, is_new=False, is_chosen=False), zarr_format)
 
 
 def _checked(variable: Variable, made: Variable, check: RoundTrip, zarr_format: int) -> Variable:
@@ -91,8 +91,14 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
             ) from error
         if isinstance(error, (ValueError, OverflowError)):
             raise ValueError(f"variable {name!r} cannot be encoded: {error}") from error
+        if isinstance(error, TypeError):
+            raise TypeError(
+                f"variable {name!r} of dtype {variable.dtype} cannot be encoded with {variable.encoding}: {error}"
+            ) from error
         error.add_note(f"while encoding variable {name!r} of dtype {variable.dtype}")
         raise
+    if "calendar" in ready.encoding and "calendar" in made.attrs:
+        made.attrs["calendar"] = variable.encoding["calendar"]
     mark = next((made.attrs[each] for each in _MARKS if each in made.attrs), None)
     if mark is not None and made.dtype.kind in "iu" and made.dtype.itemsize == 8 and ready.dtype.kind == "f":
         missing = ready.isnull().data  # floats are no such integers as the largest
@@ -127,30 +133,17 @@ def _without_nan_marks(variable: Variable) -> Variable:
     return found
 
 
-def _with_wide_text(variable: Variable) -> Variable:
-    """Return text without the dtype that it was read with, if that may be too narrow for what it is now."""
-    dtype = variable.encoding.get("dtype")
-    if dtype is None or dtype is str or dtype == "S1" or variable.dtype.kind not in "USTO":
-        return variable
-    stored = np.dtype(dtype)
-    if stored.kind == "T":
-        fits = variable.dtype.kind != "O"  # in which text may be missing
-    else:
-        fits = stored.kind not in "US" or (variable.dtype.kind == stored.kind and variable.dtype <= stored)
-    if fits:
-        return variable
-    found = variable.copy(deep=False)
-    del found.encoding["dtype"]
-    return found
-
-
 def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
     """Return a variable that xarray encodes without loss, and the dtype as which its integers are stored, if another.
 
     xarray packs numbers in their own type, which fails for integers and rounds for short floats. It forgets
-    ``_Unsigned`` where no fill value is given, and casts floats to signed integers where one is.
+    ``_Unsigned`` where no fill value is given, and casts floats to signed integers where one is. It looks for dates
+    before the Gregorian calendar, and fails where all are missing.
     """
     found, encoding = variable.copy(deep=False), variable.encoding
+    is_of_dates = variable.dtype.kind == "M" and variable.chunks is None
+    if is_of_dates and "calendar" in encoding and np.isnat(variable.values).all():
+        found.encoding["calendar"] = "proleptic_gregorian"
     dtype = variable.dtype if encoding.get("dtype") is None else encoding["dtype"]
     is_packed = bool({"scale_factor", "add_offset"} & encoding.keys())
     is_short = variable.dtype.kind == "f" and variable.dtype.itemsize < 8 and "dtype" in encoding

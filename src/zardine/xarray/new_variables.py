@@ -19,7 +19,7 @@ from zardine.nodes.argument_hints import meant_argument
 from zardine.nodes.create_array import in_order_of, order_of_chunks
 from zardine.xarray.conventions import stored_form
 from zardine.xarray.shard_shapes import Variable as Facts
-from zardine.xarray.shard_shapes import choose_shapes
+from zardine.xarray.shard_shapes import choose_shapes, lengths_of_axes
 
 _ARGUMENTS: Final = ("filters", "serializer", "compressors", "chunk_key_encoding")
 _KNOWN: Final = {*_ARGUMENTS, "chunks", "shards", "cache_metadata", "write_empty_chunks", "fill_value", "order"}
@@ -55,13 +55,14 @@ def new_array(
     chunks: Any,
     shards: Any,
     is_explicit: bool,
+    is_read: bool,
     write_empty_chunks: bool | None,
 ) -> NewArray:
     """Return the array for a variable that is encoded already. Raises as :func:`zardine.create_array`.
 
     ``is_explicit``: the user gave its encoding for this call, so that a member that is unknown is a ``ValueError``, and
-    ``shards=None`` means none; else unknown members are those of other formats, and codecs of the other version of Zarr
-    are left out.
+    ``shards=None`` means none. ``is_read``: a reader made its encoding, so that codecs of the other version of Zarr, or
+    for another kind of values, are left out.
     """
     encoding = dict(variable.encoding)
     if encoding.pop("_FillValue", None) is not None:
@@ -69,7 +70,7 @@ def new_array(
     if is_explicit:
         _refuse_unknown(name, encoding, zarr_format)
     if zarr_format == 2 and shards and not is_word(shards, "auto"):
-        raise ValueError(f"shards={shards!r}: shards need zarr_format=3; Zarr v2 has none")
+        raise ValueError(f"shards={shards!r}: shards need zarr_format=3; Zarr v2 has none: give shards=None")
     form = stored_form(
         variable.dims,
         variable.attrs,
@@ -88,7 +89,7 @@ def new_array(
     if form.fill_value is not None or zarr_format == 2:
         found["fill_value"] = form.fill_value
     facts = Facts(name, variable.dims, variable.shape, data_type_for(dtype).item_size or 16, variable.chunks)
-    wanted_chunks, wanted_shards = _wanted(encoding, variable.ndim, chunks, shards, is_explicit)
+    wanted_chunks, wanted_shards = _wanted(facts, encoding, chunks, shards, is_explicit=is_explicit, is_read=is_read)
     sharded = zarr_format == 3
     found["chunks"], found["shards"] = choose_shapes(facts, wanted_chunks, wanted_shards, sharded=sharded)
     for each in _ARGUMENTS:
@@ -97,7 +98,7 @@ def new_array(
             continue
         if each == "serializer" and zarr_format != 3:
             continue
-        if is_explicit or each == "chunk_key_encoding" or _fits(value, each, zarr_format, data_type_for(dtype)):
+        if not is_read or each == "chunk_key_encoding" or _fits(value, each, zarr_format, data_type_for(dtype)):
             found[each] = None if isinstance(value, (tuple, list)) and not value else value
     empty = encoding.get("write_empty_chunks")
     if None not in (empty, write_empty_chunks) and empty != write_empty_chunks:
@@ -112,16 +113,20 @@ def new_array(
     return NewArray(name, metadata, settings, variable)
 
 
-def _wanted(encoding: Mapping[str, Any], ndim: int, chunks: Any, shards: Any, is_explicit: bool) -> tuple[Any, Any]:
+def _wanted(
+    facts: Facts, encoding: Mapping[str, Any], chunks: Any, shards: Any, *, is_explicit: bool, is_read: bool
+) -> tuple[Any, Any]:
     """Return the chunks and shards that are asked for: by the encoding of this call, its arguments, what was read."""
     stored = encoding.get("chunks")
-    if isinstance(stored, (tuple, list)) and len(stored) != ndim and not is_explicit:
-        return chunks, shards  # of an array that had other dimensions
     inner = stored if stored is not None and (is_explicit or is_word(chunks, "auto") or chunks is None) else chunks
     outer = encoding.get("shards")
-    if (is_explicit and "shards" in encoding) or (outer is not None and is_word(shards, "auto")):
-        return inner, outer
-    return inner, shards
+    if not (is_explicit and "shards" in encoding) and (outer is None or not is_word(shards, "auto")):
+        return inner, shards
+    if is_read and inner is not stored and isinstance(outer, (tuple, list)):
+        small, large = lengths_of_axes(facts, inner, "chunks"), lengths_of_axes(facts, outer, "shards")
+        if small and large and any(more % less for more, less in zip(large, small, strict=True)):
+            return inner, "auto"  # the caller asks for other chunks than were read
+    return inner, outer
 
 
 def _refuse_unknown(name: str, encoding: Mapping[str, Any], zarr_format: int) -> None:
@@ -136,7 +141,10 @@ def _refuse_unknown(name: str, encoding: Mapping[str, Any], zarr_format: int) ->
             f"of CF (dtype, scale_factor, add_offset, _FillValue, units, calendar){hint}"
         )
     if zarr_format == 2 and encoding.get("shards") is not None:
-        raise ValueError(f"variable {name!r}: shards need zarr_format=3; Zarr v2 has none")
+        raise ValueError(
+            f"variable {name!r}: its encoding has shards={encoding['shards']!r}; shards need zarr_format=3, "
+            "Zarr v2 has none: give shards=None"
+        )
 
 
 def _fits(value: Any, what: str, zarr_format: int, data_type: DataType) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from xarray import Variable
 
-from zardine.errors import DimensionNamesError
+from zardine.errors import DimensionNamesError, MetadataError
 from zardine.hierarchy.find import as_group, describe, find_node, implied_group, load_group, refuse_unfinished, taken
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import format_of_new
@@ -23,6 +23,7 @@ from zardine.xarray.datasets import Part, stored_name
 from zardine.xarray.encoding import encode_new
 from zardine.xarray.modes import Region, WriteMode, find_region
 from zardine.xarray.new_variables import NewArray, encoded_attributes, new_array
+from zardine.xarray.read_encoding import fit_encoding, was_read
 from zardine.xarray.stored import as_stored, check_fits, decoded_variables
 
 
@@ -133,19 +134,36 @@ def _plan_group(request: Request, part: Part, found: GroupMetadata | None, versi
             if not (request.mode == "a-" and request.append_dim is not None and request.append_dim not in each.dims):
                 result.old[stored_name(name)] = old[name], fitting
             continue
+        result.new.append(_new_array(request, path, name, each, part, version))
+    _check_sizes(request, result, arrays)
+    return result
+
+
+def _new_array(request: Request, path: str, name: Hashable, variable: Variable, part: Part, version: int) -> NewArray:
+    """Return the array for a new variable. Raises errors that name the variable."""
+    is_read = name not in part.encoding or was_read(variable.encoding)
+    try:
         made = new_array(
             stored_name(name),
-            encode_new(each, name, version, is_explicit=name in part.encoding),
+            encode_new(fit_encoding(variable, version) if is_read else variable, name, version, is_chosen=not is_read),
             zarr_format=version,
             chunks=request.chunks,
             shards=request.shards,
             is_explicit=name in part.encoding,
+            is_read=is_read,
             write_empty_chunks=request.write_empty_chunks,
         )
         possible_array(request.store, join_path(path, made.name), made.metadata, made.config)
-        result.new.append(made)
-    _check_sizes(request, result, arrays)
-    return result
+        return made
+    except (ValueError, TypeError) as error:
+        if repr(name) in str(error):
+            raise
+        if isinstance(error, MetadataError):
+            raise type(error)(f"variable {name!r}: {error.subject}", error.problems) from error
+        if type(error) in (ValueError, TypeError):
+            raise type(error)(f"variable {name!r} cannot be stored: {error}") from error
+        error.add_note(f"while planning the array of variable {name!r}")
+        raise
 
 
 def _check_sizes(request: Request, planned: GroupPlan, arrays: Mapping[str, Array]) -> None:

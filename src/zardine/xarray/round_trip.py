@@ -74,7 +74,9 @@ class RoundTrip:
     dtype: np.dtype[Any]
     """Of the array that stores the values."""
     is_new: bool
-    """Whether the caller chose the encoding for an array that is made; else it is that of an array in the store."""
+    """Whether the array is made; else it is in the store."""
+    is_chosen: bool
+    """Whether the caller chose the encoding for this write; else it is that of the source, or of the stored array."""
 
     def is_exact_for(self, dtype: np.dtype[Any]) -> bool:
         """Return whether every value of ``dtype`` comes back, so that none needs to be looked at."""
@@ -83,9 +85,9 @@ class RoundTrip:
     def __call__(self, made: Variable, given: Any) -> npt.NDArray[Any]:
         """Return the values of ``made`` as they are stored, if a reader decodes them to those that were ``given``.
 
-        Rounding is accepted to half a step of packed numbers and to half a digit of shorter floats. Raises
-        ``ValueError`` that names the variable and the first value that would come back as another one; so does rounding
-        of floats to integers that are not packed, in an array that is in the store.
+        Accepts rounding to half a step of packed numbers and to half a digit of shorter floats, and of floats to
+        integers if the caller chose these. Raises ``ValueError`` that names the variable and the first value that would
+        come back as another one.
         """
         stored, wanted = np.asarray(made.data), np.asarray(given)
         if self.dtype.kind not in "TO":
@@ -179,7 +181,7 @@ class RoundTrip:
             return (found != wanted) | (found.astype(wanted.dtype) != wanted)
         if not is_packed and not whole:
             return (found != wanted.astype(stored.dtype)) | (np.isinf(found) & ~np.isinf(wanted))
-        if not is_packed and not self.is_new:
+        if not is_packed and not self.is_chosen:
             return found != wanted
         step = abs(float(_plain(self.decoding.get("scale_factor", 1))))
         steps = 0.5 if whole else np.spacing(np.abs(stored)).astype(float)

@@ -35,12 +35,12 @@ def choose_shapes(variable: Variable, chunks: Any, shards: Any, *, sharded: bool
     variable of a single chunk gets no shard. Without ``sharded`` (Zarr v2 has no shards) Dask chunks are chunks. Raises
     ``ValueError`` or ``TypeError`` for lengths that do not fit the variable.
     """
-    inner = _of_axes(variable, chunks, "chunks")
+    inner = lengths_of_axes(variable, chunks, "chunks")
     if inner is None and is_word(shards, "auto") and sharded:
         inner = _small_tasks(variable)
     outer: Any = shards
     if is_by_name(shards) or (isinstance(shards, int) and not isinstance(shards, bool)):
-        outer = _of_axes(variable, shards, "shards")
+        outer = lengths_of_axes(variable, shards, "shards")
         if inner is not None and is_by_name(shards):
             outer = tuple(ceil(large / small) * small for large, small in zip(outer, inner, strict=True))
     if outer == () and not variable.shape:
@@ -74,7 +74,7 @@ def is_by_name(value: Any) -> bool:
     return isinstance(value, Mapping) and "shape" not in value
 
 
-def _of_axes(variable: Variable, value: Any, what: str) -> tuple[int, ...] | None:
+def lengths_of_axes(variable: Variable, value: Any, what: str) -> tuple[int, ...] | None:
     """Return lengths for the axes of the variable; a dimension that is not named is one whole length."""
     if value is None or is_word(value, "auto"):
         return None
