@@ -18,7 +18,6 @@ import zardine
 from servers import servers
 from zardine import vectors
 from zardine.server.viewer.canvas import DAMAGED, FILL, GUESSED, MISSING, NAN, VALUE, Canvas, Frame, spread
-from zardine.server.viewer.coordinates import as_date
 from zardine.server.viewer.geometry import share_of
 from zardine.server.viewer.snapshot import ChangedError
 from zardine.server.viewer.steady import NobodyWaits, SteadyStore
@@ -423,24 +422,6 @@ def test_the_share_of_a_box() -> None:
     assert share_of(None, bounds) == 1
     assert share_of([[-5, 5, 0], [5, 15, 9]], bounds) == 0.25
     assert share_of([[11, 0, 0], [12, 20, 9]], bounds) == 0
-
-
-@pytest.mark.parametrize(
-    ("value", "units", "calendar", "text"),
-    [
-        (0, "days since 1970-01-01", "standard", "1970-01-01"),
-        (1.5, "hours since 1970-01-01T00:30:00Z", "gregorian", "1970-01-01 02:00:00"),
-        (90, "minutes since 1850-2-3 1:30", "standard", "1850-02-03 03:00:00"),
-        (1, "seconds since 1970-01-01", "noleap", None),
-        (1, "months since 1970-01-01", "standard", None),
-        (float("nan"), "days since 1970-01-01", "standard", None),
-        (1e300, "days since 1970-01-01", "standard", None),
-        (1, "days since 1970-99-01", "standard", None),
-        (1, "metres", "standard", None),
-    ],
-)
-def test_dates(value: float, units: str, calendar: str, text: str | None) -> None:
-    assert as_date(value, units, calendar) == text
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 9), (7, 3), (16, 16), (33, 5)])

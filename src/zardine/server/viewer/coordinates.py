@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
-
-import numpy as np
-
 from zardine.errors import ZardineError
 from zardine.server.axis_names import dimension_names
 from zardine.server.served import Served
 from zardine.server.viewer.axes import Coordinate, coordinate
+from zardine.server.viewer.cf_time import as_date
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact
-
-_SINCE: Final = re.compile(
-    r"\s*(days?|hours?|h|minutes?|min|seconds?|s|milliseconds?|microseconds?)\s+since\s+"
-    r"(\d{4}-\d{1,2}-\d{1,2})(?:[T ]\s*(\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?\s*(?:Z|UTC)?\s*",
-    re.ASCII,
-)
-_MICROSECONDS: Final = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
-_CALENDARS: Final = ("standard", "gregorian", "proleptic_gregorian")
 
 
 def labels(served: Served, snapshot: Snapshot, path: str, at: tuple[int, ...]) -> list[str | None]:
@@ -48,24 +36,4 @@ def _label(axis: Coordinate, index: int) -> str:
     return date or f"{exact(value)} {units}"
 
 
-def as_date(value: Any, units: str, calendar: str) -> str | None:
-    """Return a number of time units since a date as a date; ``None`` where it is none of the calendar in use."""
-    found = _SINCE.fullmatch(units)
-    if found is None or calendar.lower() not in _CALENDARS or not np.isfinite(value):
-        return None
-    unit, day, clock = found.groups()
-    size = _MICROSECONDS[unit[0]]
-    if unit.startswith(("milli", "micro")):
-        size = 1000 if unit.startswith("milli") else 1
-    year, month, date = day.split("-")
-    hours = "00:00" if clock is None else clock.rjust(5, "0") if ":" not in clock[:2] else f"0{clock}"
-    try:
-        epoch = np.datetime64(f"{year}-{int(month):02}-{int(date):02}T{hours}", "us")
-        moment = epoch + np.timedelta64(round(float(value) * size), "us")
-    except (ValueError, OverflowError):
-        return None
-    text = str(moment.astype("datetime64[s]")).replace("T", " ")
-    return text.removesuffix(" 00:00:00")
-
-
-__all__ = ["as_date", "labels"]
+__all__ = ["labels"]

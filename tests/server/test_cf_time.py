@@ -1,0 +1,82 @@
+"""Dates of every calendar of CF, compared with cftime."""
+
+from __future__ import annotations
+
+import cftime
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zardine.server.viewer.cf_time import CALENDARS, as_date
+
+UNITS = {"days": 1, "hours": 24, "minutes": 1440, "seconds": 86400, "milliseconds": 86_400_000}
+REFERENCES = [
+    "1970-01-01",
+    "1850-01-01 00:00:00",
+    "0001-01-01",
+    "1582-10-15 12:30",
+    "2000-02-28T06:00:00",
+    "1900-1-1 0:0:0.5",
+]
+
+
+def expected(number: float, units: str, calendar: str) -> str:
+    """Return what cftime says, in our form."""
+    date = cftime.num2date(number, units, calendar, has_year_zero=True)
+    clock = f"{date.hour:02}:{date.minute:02}:{date.second:02}"
+    if date.microsecond:
+        clock += f".{date.microsecond:06}".rstrip("0")
+    sign = "-" if date.year < 0 else ""
+    return f"{sign}{abs(date.year):04}-{date.month:02}-{date.day:02}{'' if clock == '00:00:00' else ' ' + clock}"
+
+
+@given(
+    st.sampled_from(sorted(CALENDARS)),
+    st.sampled_from(sorted(UNITS)),
+    st.sampled_from(REFERENCES),
+    st.integers(-1_000_000, 1_000_000),
+    st.integers(0, 95),
+)
+def test_dates_are_those_of_cftime(calendar: str, unit: str, reference: str, days: int, quarters: int) -> None:
+    units = f"{unit} since {reference}"
+    number: float | int = days * UNITS[unit] + quarters * UNITS[unit] // 96
+    if unit == "days":
+        number = days + quarters / 96
+    assert as_date(number, units, calendar) == expected(number, units, calendar)
+
+
+@pytest.mark.parametrize(
+    ("number", "units", "calendar", "text"),
+    [
+        (0, "days since 2001-02-30", "360_day", "2001-02-30"),
+        (59, "days since 2000-01-01", "noleap", "2000-03-01"),
+        (59, "days since 2001-01-01", "366_day", "2001-02-29"),
+        (1, "days since 1582-10-04", "standard", "1582-10-15"),
+        (1, "days since 1582-10-04", "julian", "1582-10-05"),
+        (1, "days since 1582-10-04", "proleptic_gregorian", "1582-10-05"),
+        (1.5, "months since 1960-01-01", "360_day", "1960-02-16"),
+        (13, "months since 1999-12-01", "standard", "2001-01-01"),
+        (-1, "months since 2000-01-01", "standard", "1999-12-01"),
+        (2, "years since 1999-01-01", "standard", "2001-01-01"),
+        (0.5, "years since 2001-01-01", "360_day", "2001-07-01"),
+        (3, "common_years since 2000-01-01", "noleap", "2003-01-01"),
+        (2, "weeks since 2000-01-01", "standard", "2000-01-15"),
+        (0, "hours since 2000-01-01 00:00 +2:00", "standard", "1999-12-31 22:00:00"),
+        (0, "hours since 2000-01-01 00:00:00 UTC", "standard", "2000-01-01"),
+        (0, "seconds since 1992-10-8 15:15:42.5 -6:00", "standard", "1992-10-08 21:15:42.5"),
+        (np.float32(1 / 3), "days since 2000-01-01", "standard", "2000-01-01 08:00:00"),
+        (np.uint64(2**63), "seconds since 1970-01-01", "standard", None),
+        (0, "days since 2001-02-30", "standard", None),
+        (0, "days since 2001-02-29", "noleap", None),
+        (0, "days", "standard", None),
+        (0, "K since 2000-01-01", "standard", None),
+        (0, "days since 2000-01-01", "none", None),
+        (float("nan"), "days since 2000-01-01", "standard", None),
+        (1e300, "days since 2000-01-01", "standard", None),
+        (-1e17, "years since 2000-01-01", "standard", None),
+        (0, "days since " + "1" * 1_000_000, "standard", None),
+    ],
+)
+def test_dates_of_units_and_calendars(number: float, units: str, calendar: str, text: str | None) -> None:
+    assert as_date(number, units, calendar) == text
