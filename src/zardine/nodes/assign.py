@@ -15,8 +15,8 @@ def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
     Python integers out of range raise ``OverflowError``. Variable-length types take strings (or bytes) only:
     ``TypeError`` for anything else. A missing element (``None``, NaN, NaT, ``pandas.NA``, masked) that ``dtype`` cannot
-    hold raises ``ValueError`` with its index. Times beyond the range of ``dtype`` raise ``OverflowError``, and dates for
-    durations, or durations for dates, ``TypeError``: NumPy stores other times.
+    hold raises ``ValueError`` with its index. Times beyond the range of ``dtype`` raise ``OverflowError``; dates for
+    durations, or durations for dates, raise ``TypeError``: NumPy would store other times.
     """
     if isinstance(value, np.ndarray) and value.dtype == dtype and not isinstance(value, np.ma.MaskedArray):
         return _cast_bytes(value) if dtype.kind == "O" else value
