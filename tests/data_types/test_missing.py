@@ -1,5 +1,6 @@
 """Missing values are stored as missing where the dtype can hold them, and refused with their place where it cannot."""
 
+import ml_dtypes
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -20,12 +21,17 @@ TEXT = {
     "Arrow in chunks": pa.chunked_array([["Ulm"], [None]]),
     "masked": np.ma.array(["Ulm", "Bonn"], mask=[False, True]),
     "list": ["Ulm", None],
+    "list with NaN": ["Ulm", float("nan")],
+    "list with NaT": ["Ulm", np.datetime64("NaT")],
+    "list with a masked element": ["Ulm", np.ma.masked],
 }
 NUMBERS = {
     "floats": np.array([1.0, np.nan]),
     "half floats": np.array([1, np.nan], "float16"),
     "complex": np.array([1, complex(0, np.nan)]),
     "list": [1, None],
+    "bfloat16": np.array([1, np.nan], ml_dtypes.bfloat16),
+    "float8": np.array([1, np.nan], ml_dtypes.float8_e4m3fn),
     "pandas Int64": pd.array([1, None], dtype="Int64"),
     "pandas objects": np.array([1, pd.NA], dtype=object),
     "Arrow": pa.array([1, None]),
@@ -92,7 +98,7 @@ def test_missing_numbers_are_nan_in_floats_and_nat_in_times(name):
     array[...] = NUMBERS[name]
     assert array[0] == 1
     assert np.isnan(array[1])
-    if name != "half floats":
+    if name not in ("half floats", "bfloat16", "float8"):
         times = zardine.create_array(None, shape=2, dtype="datetime64[s]")
         times[...] = NUMBERS[name]
         assert times[...].astype(str).tolist() == ["1970-01-01T00:00:01", "NaT"]
@@ -134,3 +140,50 @@ def test_masked_data_is_stored_as_missing_or_refused():
     with pytest.raises(ValueError, match=r"element \[1\] is missing \(masked\), and dtype int64"):
         zardine.create_array(None, data=data.astype("int64"))
     assert zardine.create_array(None, data=np.ma.array([1, 2]))[...].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("values", [pa.array([1, None]), pd.array([1, None], dtype="Int64"), np.array([1, np.nan])])
+def test_one_array_for_all_fields_of_structs(values):
+    array = zardine.create_array(None, shape=2, dtype=[("n", "i4"), ("x", "f4")])
+    with pytest.raises(ValueError, match="missing"):
+        array[...] = values
+
+
+TIMES = [
+    ("datetime64[ns]", np.array(["2020", "3000"], "datetime64[D]")),
+    ("datetime64[ns]", [np.datetime64("2020"), np.datetime64("1500")]),
+    ("timedelta64[ns]", np.array([1, 400], "timedelta64[Y]").astype("timedelta64[D]")),
+    ("timedelta64[ps]", np.array([0, 2**40], "timedelta64[s]")),
+    ("int32", np.array(["2020", "2900"], "datetime64[s]")),
+    ("uint8", np.array([0, -1], "timedelta64[s]")),
+]
+
+
+@pytest.mark.parametrize(("dtype", "values"), TIMES)
+def test_times_beyond_the_range_are_refused_with_the_value(dtype, values):
+    array = zardine.create_array(None, shape=2, dtype=dtype)
+    with pytest.raises(OverflowError, match=r"element \[1\], .* is beyond the range of dtype"):
+        array[...] = values
+    array[0] = values[0]
+    with pytest.raises(OverflowError, match="the value, "):
+        array[0] = values[1]
+
+
+def test_dates_are_no_durations():
+    dates, durations = np.array(["2020", "NaT"], "datetime64[D]"), np.array([5, "NaT"], "timedelta64[s]")
+    array = zardine.create_array(None, shape=2, dtype="timedelta64[s]")
+    with pytest.raises(TypeError, match="holds durations"):
+        array[...] = dates
+    array[...] = dates[1]
+    assert np.isnat(array[...]).all()
+    array = zardine.create_array(None, shape=2, dtype="datetime64[s]")
+    with pytest.raises(TypeError, match="holds dates"):
+        array[...] = durations
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "ns", "h"])
+def test_times_of_other_units_are_cast_as_numpy_does(unit):
+    values = np.array(["2020-02-03T04", "1970", "NaT", "1969-12-31T23"], f"datetime64[{unit}]")
+    array = zardine.create_array(None, shape=4, dtype="datetime64[s]")
+    array[...] = values
+    np.testing.assert_array_equal(array[...], values.astype("datetime64[s]"))

@@ -26,6 +26,19 @@ def is_missing(value: object) -> bool:
     return kind.__name__ in _PANDAS_MISSING and kind.__module__.partition(".")[0] == "pandas"
 
 
+def as_array(value: object) -> npt.NDArray[Any]:
+    """Return ``value`` as ``numpy.asanyarray`` does, but lists of text with missing elements as arrays of objects.
+
+    NumPy makes the words ``nan`` and ``NaT`` of those.
+    """
+    array = np.asanyarray(value)
+    if array.dtype.kind in "US" and isinstance(value, (list, tuple)):
+        objects = np.asarray(value, dtype=object)
+        if missing_mask(objects) is not None:
+            return objects
+    return array
+
+
 def missing_mask(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
     """Return a boolean array that is true where an element of ``values`` is missing; ``None`` if nothing is missing."""
     masked = None
@@ -47,7 +60,7 @@ def with_missing_as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArr
     source, target = values.dtype.kind, dtype.kind
     if dtype.names is not None and values.dtype.names is not None:
         _check_fields(values, dtype)
-    elif not is_masked and (source not in "OTfcmM" or _is_kept(source, target)):
+    elif not is_masked and ((source not in "OTfcmM" and not _is_ml_float(values.dtype)) or _is_kept(source, target)):
         return values  # nothing can be missing, or NumPy keeps it
     mask = missing_mask(values)
     plain: npt.NDArray[Any] = np.asarray(values)
@@ -68,9 +81,14 @@ def _is_kept(source: str, target: str) -> bool:
 
 
 def _holds_missing(dtype: np.dtype[Any]) -> bool:
-    if dtype.kind == "V" and dtype.names is None and type(dtype).__module__.partition(".")[0] == "ml_dtypes":
-        return "float" in dtype.name and bool(np.isnan(np.array(np.nan).astype(dtype)))
+    if _is_ml_float(dtype):
+        return bool(np.isnan(np.array(np.nan).astype(dtype)))
     return dtype.kind in "fcmM"
+
+
+def _is_ml_float(dtype: np.dtype[Any]) -> bool:
+    """Return whether ``dtype`` is one of the floats of the package ml_dtypes, as ``bfloat16``."""
+    return dtype.kind == "V" and dtype.names is None and "float" in dtype.name
 
 
 def _mask_of(values: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[np.bool_]:
@@ -90,7 +108,7 @@ def _any_field(mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 def _missing_elements(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
     kind = values.dtype.kind
-    if kind in "fc":
+    if kind in "fc" or _is_ml_float(values.dtype):
         return np.asarray(np.isnan(values))
     if kind in "mM":
         return np.asarray(np.isnat(values))
@@ -133,4 +151,4 @@ def _refusal(values: npt.NDArray[Any], mask: npt.NDArray[np.bool_], dtype: np.dt
     )
 
 
-__all__ = ["first_missing", "is_missing", "missing_mask", "with_missing_as"]
+__all__ = ["as_array", "first_missing", "is_missing", "missing_mask", "with_missing_as"]

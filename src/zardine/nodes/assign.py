@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zardine.data_types.missing import is_missing, with_missing_as
+from zardine.data_types.missing import as_array, is_missing, with_missing_as
 
 
 def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -15,7 +15,8 @@ def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
     Python integers out of range raise ``OverflowError``. Variable-length types take strings (or bytes) only:
     ``TypeError`` for anything else. A missing element (``None``, NaN, NaT, ``pandas.NA``, masked) that ``dtype`` cannot
-    hold raises ``ValueError`` with its index.
+    hold raises ``ValueError`` with its index. Times beyond the range of ``dtype`` raise ``OverflowError``; dates for
+    durations, or durations for dates, raise ``TypeError``: NumPy would store other times.
     """
     if isinstance(value, np.ndarray) and value.dtype == dtype and not isinstance(value, np.ma.MaskedArray):
         return _cast_bytes(value) if dtype.kind == "O" else value
@@ -25,10 +26,12 @@ def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         return _cast_bytes(value)
     if dtype.names is not None and not isinstance(value, np.generic):
         return _cast_records(value, dtype)
-    given = np.asanyarray(value)
+    given = as_array(value)
     array = with_missing_as(given, dtype)
     if array.dtype == dtype:
         return array
+    if array.dtype.kind in "mM":
+        return _cast_times(array, dtype)
     if array.dtype == np.object_ or not isinstance(value, (np.generic, np.ndarray)):
         # NumPy checks the range of Python integers, but not of an array that it has made of them
         return np.asarray(value if array is given else array, dtype=dtype)
@@ -87,11 +90,26 @@ def _check_elements(array: npt.NDArray[Any], kinds: type | tuple[type, ...], nam
             raise TypeError(f"this array holds {name}, and {where} is{missing} {item!r} ({type(item).__name__})")
 
 
+def _cast_times(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return ``values``, dates or durations, as ``dtype``: a coarser unit is rounded down, as NumPy does."""
+    source, target = values.dtype.kind, dtype.kind
+    if target in "mM" and target != source and not np.isnat(values).all():
+        names = {"M": "dates", "m": "durations"}
+        raise TypeError(f"this array holds {names[target]} ({dtype}), not {names[source]} ({values.dtype})")
+    cast = values.astype(dtype)
+    if target in "iu" or np.can_cast(values.dtype, dtype, "safe"):  # a finer unit, or a number, has less room
+        same = (cast.astype(values.dtype) == values) | (np.isnat(values) if target in "mM" else False)
+        if not same.all():
+            at = tuple(map(int, np.argwhere(~same)[0]))
+            where = f"element {list(at)}" if at else "the value"
+            raise OverflowError(f"{where}, {values[at]!r}, is beyond the range of dtype {dtype}")
+    return cast
+
+
 def _cast_records(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    if isinstance(value, np.ndarray):
-        return with_missing_as(value, dtype).astype(dtype)
-    if isinstance(value, (list, tuple)):
-        with_missing_as(np.array(value, dtype=_objects_like(dtype)), dtype)
+    if not isinstance(value, (list, tuple)):  # a tuple is one record
+        return with_missing_as(np.asanyarray(value), dtype).astype(dtype)
+    with_missing_as(np.array(value, dtype=_objects_like(dtype)), dtype)
     return np.array(value, dtype=dtype)
 
 

@@ -23,7 +23,7 @@ from zardine.creation.options import (
     is_word,
 )
 from zardine.creation.v3 import DEFAULT, new_array_metadata
-from zardine.data_types.missing import first_missing, with_missing_as
+from zardine.data_types.missing import as_array, first_missing, with_missing_as
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_seen
 from zardine.engine.read_ahead import window_bytes
@@ -223,7 +223,7 @@ def as_values(data: object) -> Any:
         shown = "None" if data is None else f"a {type(data).__name__}"
         raise TypeError(f"{shown} is not an array; give an array or a (nested) list of numbers")
     ready = hasattr(data, "__array__") and hasattr(data, "shape") and isinstance(getattr(data, "dtype", None), np.dtype)
-    values: Any = data if ready else np.asanyarray(data)
+    values: Any = data if ready else as_array(data)
     if values.dtype.kind == "O":
         missing = first_missing(values) if isinstance(values, np.ndarray) else None
         found = "" if missing is None else f", and {missing}"
