@@ -142,7 +142,9 @@ def before_each_call(
             intruder = Intruder(len(calls), theirs, patch.setattr)
             ours(array)
         if len(intruder.calls) <= len(calls):
-            assert intruder.calls == calls, "without a foreign write, other calls were made"
+            # a file that is kept open may be closed at any time
+            made, known = ([call for call in some if call != "close"] for some in (intruder.calls, calls))
+            assert made == known, "without a foreign write, other calls were made"
             return calls
         calls.append(intruder.calls[len(calls)])
         look(calls[-1])

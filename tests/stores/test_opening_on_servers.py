@@ -34,8 +34,8 @@ def bucket():
         group.create_array(f"a{i:02}", shape=(4,), chunks=(2,), dtype="f4")
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda i: store.set(f"other/{i % 5}/{i}", b"x"), range(200)))
+        zardine.create_array(store, name="implied/deep/a", shape=(1100,), chunks=(1,), dtype="i1")
         list(pool.map(lambda i: store.set(f"implied/deep/a/c/{i}", b"x"), range(1100)))
-    zardine.create_array(store, name="implied/deep/a", shape=(1100,), chunks=(1,), dtype="i1")
     store.erase("implied/zarr.json")
     store.erase("implied/deep/zarr.json")
     servers.s3().log()

@@ -147,7 +147,9 @@ def test_interrupted_while_it_waits_for_others(tmp_path: Path, ending: int) -> N
     process.send_signal(ending)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.endswith("--cancel takes back what was begun.\nInterrupted\n")
+    assert "--cancel takes back what was begun.\n" in err
+    assert "To go on: zardine reshard " in err
+    assert err.endswith("\nInterrupted\n")
     assert phase_of(path) == "copying"
     again = zardine.open_array(path)
     again[0, 0] = 1000
