@@ -23,7 +23,7 @@ REFERENCES = [
 
 def expected(number: float, units: str, calendar: str) -> str:
     """Return what cftime says, in our form."""
-    date = cftime.num2date(number, units, calendar, has_year_zero=True)
+    date = cftime.num2date(number, units, calendar)
     clock = f"{date.hour:02}:{date.minute:02}:{date.second:02}"
     if date.microsecond:
         clock += f".{date.microsecond:06}".rstrip("0")
@@ -67,6 +67,13 @@ def test_dates_are_those_of_cftime(calendar: str, unit: str, reference: str, day
         (0, "seconds since 1992-10-8 15:15:42.5 -6:00", "standard", "1992-10-08 21:15:42.5"),
         (np.float32(1 / 3), "days since 2000-01-01", "standard", "2000-01-01 08:00:00"),
         (np.uint64(2**63), "seconds since 1970-01-01", "standard", None),
+        (-800_000, "days since 1970-01-01", "standard", "-0222-09-08"),
+        (-800_000, "days since 1970-01-01", "julian", "-0222-09-21"),
+        (-1, "days since 0001-01-01", "julian", "-0001-12-31"),
+        (-1, "days since 0001-01-01", "proleptic_gregorian", "0000-12-31"),
+        (1, "days since -0001-12-31", "standard", "0001-01-01"),
+        (0, "days since 0000-01-01", "standard", None),
+        (0, "days since 1582-10-10", "standard", None),
         (0, "days since 2001-02-30", "standard", None),
         (0, "days since 2001-02-29", "noleap", None),
         (0, "days", "standard", None),

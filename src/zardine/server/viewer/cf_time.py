@@ -36,10 +36,14 @@ _BEFORE_MONTH: Final = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 3
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Days by number: ``before_year`` counts the days before January 1 of a year; year 0 comes before year 1."""
+    """Days by number: ``before_year`` counts the days before January 1 of a year; year 0 comes before year 1.
+
+    Without ``has_year_zero`` dates are shown with the year -1 before year 1.
+    """
 
     before_year: Callable[[int], int]
     has_equal_months: bool = False
+    has_year_zero: bool = True
 
     def number_of(self, year: int, month: int, day: int) -> int:
         """Return the number of a day."""
@@ -86,11 +90,11 @@ class _Mixed(Calendar):
         return (_GREGORIAN if (year, month) >= (1582, 10) else _JULIAN).length_of_month(year, month)
 
 
-_JULIAN: Final = Calendar(lambda year: 365 * year + (year + 3) // 4)
+_JULIAN: Final = Calendar(lambda year: 365 * year + (year + 3) // 4, has_year_zero=False)
 _GREGORIAN: Final = Calendar(lambda year: 365 * year + (year + 3) // 4 - (year + 99) // 100 + (year + 399) // 400)
 _REFORM: Final = _GREGORIAN.number_of(1582, 10, 15)
 _JULIAN_TO_GREGORIAN: Final = _REFORM - _JULIAN.number_of(1582, 10, 5)
-_MIXED: Final = _Mixed(_GREGORIAN.before_year)
+_MIXED: Final = _Mixed(_GREGORIAN.before_year, has_year_zero=False)
 _NO_LEAP: Final = Calendar(lambda year: 365 * year)
 _ALL_LEAP: Final = Calendar(lambda year: 366 * year)
 CALENDARS: Final = {
@@ -146,6 +150,7 @@ def as_date(value: Any, units: str, calendar: str) -> str | None:
         return None
     days, clock = divmod(moment, _DAY)
     year, month, date = scale.calendar.date_of(day + days)
+    year -= year <= 0 and not scale.calendar.has_year_zero
     text = f"{'-' if year < 0 else ''}{abs(year):04}-{month:02}-{date:02}"
     return f"{text} {_clock_text(clock)}" if clock else text
 
@@ -183,8 +188,12 @@ def _scale(units: str, calendar: str) -> _Scale | None:
     hour, minute, second = int(found["hour"] or 0), int(found["minute"] or 0), float(found["second"] or 0)
     if not (1 <= month <= 12 and hour <= 24 and minute < 60 and second < 61):
         return None
-    if not 1 <= day <= kind.length_of_month(year, month):
-        return None
+    if not kind.has_year_zero and year <= 0:
+        if year == 0:
+            return None
+        year += 1
+    if not 1 <= day <= kind.length_of_month(year, month) or kind.date_of(kind.number_of(year, month, day))[2] != day:
+        return None  # of which the second is one of the days that the reform of 1582 left out
     clock = (hour * 60 + minute) * 60 * _SECOND + round(second * _SECOND) - _zone(found["zone"] or "")
     return _Scale(kind, year, month, day, clock, _LENGTHS.get(unit, 0), _MONTHS.get(unit, 0))
 
