@@ -261,3 +261,22 @@ def test_a_missing_value_of_nan_is_left_out(
     assert "missing_value" not in zardine.open(tmp_path / "a.zarr")["v"].attrs
     for engine in ("zardine", "zarr"):
         np.testing.assert_array_equal(xr.open_dataset(tmp_path / "a.zarr", engine=engine).v.values, values)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("engine", ["zardine", "zarr"])
+@pytest.mark.parametrize("chunks", [None, 1])
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (1, 1)])
+def test_bytes_of_length_one_are_no_characters_of_a_text(tmp_path, shape, chunks, engine, zarr_format):
+    values = np.array([b"a", b"b", b"", b"d", b"e", b"f"])[: np.prod(shape)].reshape(shape)
+    dims = ("y", "x")[-len(shape) :]
+    dataset = xr.Dataset({"v": (dims, values, {"long_name": "letters"})})
+    zardine.xarray.to_zarr(
+        dataset if chunks is None else dataset.chunk(chunks), tmp_path / "a", zarr_format=zarr_format
+    )
+    found = xr.open_dataset(tmp_path / "a", engine=engine)["v"]
+    assert found.attrs == {"long_name": "letters"}
+    np.testing.assert_array_equal(found.values, values)
+    zardine.xarray.to_zarr(dataset, tmp_path / "a", append_dim=dims[0])
+    found = xr.open_dataset(tmp_path / "a", engine=engine)["v"]
+    np.testing.assert_array_equal(found.values, np.concatenate([values, values]))

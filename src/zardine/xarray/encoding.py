@@ -27,6 +27,8 @@ def encode_new(variable: Variable, name: Hashable, zarr_format: int, *, is_chose
     """
     variable = _without_nan_marks(variable)
     made = _encode(variable, name, zarr_format)
+    if variable.dtype == "S1" and made.dtype == "S1" and "_Encoding" not in variable.attrs:
+        made = made.astype("S2", keep_attrs=True)  # xarray takes the last axis of S1 for the characters of a text
     decoding = {each: made.attrs[each] for each in DECODED if each in made.attrs and each not in variable.attrs}
     return _checked(
         variable, made, RoundTrip(name, decoding, made.dtype, is_new=True, is_chosen=is_chosen), zarr_format
