@@ -32,6 +32,8 @@ DECODED: Final = (
 """The attributes that change what a reader makes of stored values."""
 
 _TEXT: Final = "USTO"
+_BLOCK: Final = 2**16
+"""Elements that are decoded and compared at a time."""
 _HAS_UNIT: Final = "time_unit" in signature(CFDatetimeCoder).parameters
 
 
@@ -95,18 +97,20 @@ class RoundTrip:
                 stored = stored.astype(self.dtype, copy=False)
         if not wanted.size:
             return stored
-        self._check_units(made.attrs.get("units"))
-        try:
-            found = self._decoded(stored, wanted, made.attrs.get("units"))
-            wrong = self._differ(wanted, found, stored)
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise ValueError(
-                f"{self._what(wanted.reshape(-1)[0])} cannot be read back: {error}{self._advice()}"
-            ) from error
-        if wrong.any():
-            at = np.unravel_index(np.argmax(wrong), wrong.shape)
-            back = "a missing value" if pd.isnull(found[at]) else f"{_shown(found[at])}"
-            raise ValueError(f"{self._what(wanted[at])} would come back as {back}{self._advice()}")
+        units = made.attrs.get("units")
+        self._check_units(units)
+        ours, theirs = stored.reshape(-1), wanted.reshape(-1)
+        for start in range(0, theirs.size, _BLOCK):  # so that what it takes in between stays in the processor's cache
+            part = theirs[start : start + _BLOCK]
+            try:
+                found = self._decoded(ours[start : start + _BLOCK], part, units)
+                wrong = self._differ(part, found, ours[start : start + _BLOCK])
+            except (TypeError, ValueError, ArithmeticError) as error:
+                raise ValueError(f"{self._what(part[0])} cannot be read back: {error}{self._advice()}") from error
+            if wrong.any():
+                at = int(np.argmax(wrong))
+                back = "a missing value" if pd.isnull(found[at]) else f"{_shown(found[at])}"
+                raise ValueError(f"{self._what(part[at])} would come back as {back}{self._advice()}")
         return stored
 
     def _check_units(self, units: str | None) -> None:
@@ -184,13 +188,16 @@ class RoundTrip:
         if not is_packed and not self.is_chosen:
             return found != wanted
         step = abs(float(_plain(self.decoding.get("scale_factor", 1))))
+        far = np.abs(found.astype(float, copy=False) - wanted)
+        if whole and (far <= step / 2).all():
+            return np.zeros(wanted.shape, bool)
         steps = 0.5 if whole else np.spacing(np.abs(stored)).astype(float)
         digits = np.finfo(wanted.dtype if wanted.dtype.kind == "f" else float).eps
         if found.dtype.kind == "f":
             digits = max(digits, np.finfo(found.dtype).eps)
         offset = abs(float(_plain(self.decoding.get("add_offset", 0))))
         nearly = 4 * digits * (np.abs(wanted.astype(float)) + offset)
-        return (found != wanted) & ~(np.abs(found.astype(float) - wanted) <= step * steps + nearly)
+        return (found != wanted) & ~(far <= step * steps + nearly)
 
 
 def _is_blank(values: npt.NDArray[Any]) -> Any:
