@@ -7,19 +7,19 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyMemoryView, PySequence, PyTuple};
 
-use crate::axis_rows::{AxisRows, ListedArrays, StridedArrays};
-use crate::chunk_box::ObjectTable;
-use crate::known_file::KnownFile;
-use crate::object_parts::ShardForm;
+use crate::decode::sources::Source;
+use crate::files::known_file::KnownFile;
+use crate::files::readable::{File, Readable};
+use crate::files::stored_files::StoredFiles;
+use crate::plan::axis_rows::{AxisRows, ListedArrays, StridedArrays};
+use crate::plan::chunk_box::ObjectTable;
+use crate::plan::object_parts::ShardForm;
+use crate::plan::shard_table::ShardTable;
 use crate::python::buffers::{Buffer, integers_of};
 use crate::python::files::PyKnownFile;
-use crate::readable::{File, Readable};
-use crate::shard_table::ShardTable;
-use crate::sources::Source;
 use crate::steps::blosc_encode::{Parameters, Shuffle};
 use crate::steps::blosc_streams::Method;
 use crate::steps::{Compressor, Steps};
-use crate::stored_files::StoredFiles;
 
 pub fn invalid(reason: impl Into<String>) -> PyErr {
     PyValueError::new_err(reason.into())

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::strided_memory::{SharedBytes, StridedMemory, StridedOutput};
+use crate::memory::strided_memory::{SharedBytes, StridedMemory, StridedOutput};
 
 /// A buffer, held until it is dropped. (PyO3's own takes no buffer without dimensions.)
 ///

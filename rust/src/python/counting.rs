@@ -8,10 +8,10 @@ use super::arguments::invalid;
 use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::{NewByteArray, integers};
 use super::pipeline_class::guarded;
-use crate::cell_numbers::{self, CellGrid, Positions};
-use crate::counting;
-use crate::extents;
-use crate::taken_rows::{self, Runs};
+use crate::cells::cell_numbers::{self, CellGrid, Positions};
+use crate::cells::counting;
+use crate::cells::extents;
+use crate::cells::taken_rows::{self, Runs};
 
 /// Bytes of a number.
 const NUMBER: usize = 8;

@@ -1,4 +1,4 @@
-//! Byte strings of many chunks: see `elements`. Those of one chunk, each behind its length.
+//! Byte strings of many chunks: see `cells::elements`. Those of one chunk, each behind its length.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::AtomicI64;
@@ -13,18 +13,18 @@ use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::NewByteArray;
 use super::files::{PyDescriptor, PyNewFiles};
 use super::pipeline_class::{ChangedFile, Lock, Status, columns, guarded, job_table, keep_locked, told_of};
-use crate::byte_strings::ByteString;
-use crate::cell_changes::{Agreement, Before, HeldCells};
-use crate::cell_files::{self, CellArray, ShardsForm};
-use crate::crew::Crew;
-use crate::element_parts::ElementParts;
-use crate::elements::{Elements, Packing};
-use crate::extended_shards::{Extended, Extending};
-use crate::manifests;
-use crate::new_files::{NamesBeside, NewFiles};
-use crate::path_form::PathForm;
-use crate::shared_integers::read;
-use crate::strided_memory::SharedBytes;
+use crate::cells::cell_changes::{Agreement, Before, HeldCells};
+use crate::cells::cell_files::{self, CellArray, ShardsForm};
+use crate::cells::element_parts::ElementParts;
+use crate::cells::elements::{Elements, Packing};
+use crate::cells::extended_shards::{Extended, Extending};
+use crate::cells::manifests;
+use crate::files::new_files::{NamesBeside, NewFiles};
+use crate::files::path_form::PathForm;
+use crate::memory::byte_strings::ByteString;
+use crate::memory::shared_integers::read;
+use crate::memory::strided_memory::SharedBytes;
+use crate::threads::crew::Crew;
 
 #[pyfunction]
 pub fn read_elements<'py>(

@@ -13,13 +13,13 @@ use pyo3::types::{PyBytes, PyList, PySequence, PyTuple};
 use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::guarded;
-use crate::agreed_change::Held;
-use crate::directory_writer::DirectoryWriter;
-use crate::known_file::{self, Identity, KnownFile};
-use crate::many_files::{self, Place};
-use crate::new_file::Replaces;
-use crate::new_files::{Base, NamesBeside, NewFiles};
-use crate::stored_files;
+use crate::files::agreed_change::Held;
+use crate::files::directory_writer::DirectoryWriter;
+use crate::files::known_file::{self, Identity, KnownFile};
+use crate::files::many_files::{self, Place};
+use crate::files::new_file::Replaces;
+use crate::files::new_files::{Base, NamesBeside, NewFiles};
+use crate::files::stored_files;
 
 /// Bytes of a file, unless these were too many; its inode, size, and times of change (of the content, and at all);
 /// whether nothing was there of what was looked for then.

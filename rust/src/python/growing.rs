@@ -10,9 +10,9 @@ use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::files::{PyDescriptor, PyKnownFile};
 use super::pipeline_class::guarded;
-use crate::growing_cells::{GrowingCells, NewRows};
-use crate::known_file::Identity;
-use crate::new_files::{Base, NamesBeside};
+use crate::cells::growing_cells::{GrowingCells, NewRows};
+use crate::files::known_file::Identity;
+use crate::files::new_files::{Base, NamesBeside};
 
 /// Version of the document, and whether it is the last one; open files that no name means any more.
 type Added = (String, bool, Vec<PyDescriptor>);

@@ -14,8 +14,8 @@ mod rows;
 
 use pyo3::prelude::*;
 
-use crate::pool;
 use crate::steps::sum;
+use crate::threads::pool;
 
 #[pyfunction]
 #[pyo3(signature = (data, value = 0))]

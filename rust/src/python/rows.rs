@@ -8,11 +8,11 @@ use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::{NewByteArray, integers, write_integers};
 use super::elements::MOST_AXES;
 use super::pipeline_class::guarded;
-use crate::cell_texts::CellTexts;
-use crate::line_parts::Lines;
-use crate::link_placement::{self, Placed};
-use crate::shared_integers::read;
-use crate::{fragment_ranges, manifests, rows};
+use crate::cells::cell_texts::CellTexts;
+use crate::cells::line_parts::Lines;
+use crate::cells::link_placement::{self, Placed};
+use crate::cells::{fragment_ranges, manifests, rows};
+use crate::memory::shared_integers::read;
 
 /// Bytes of numbers of fragments, of first rows and of counts; and whether they tile their cells.
 type Ranges<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, bool);

@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use crate::Outcome;
-use crate::parts::Parts;
-use crate::read_space::ReadSpace;
-use crate::scratch::Scratch;
+use crate::decode::read_space::ReadSpace;
+use crate::memory::scratch::Scratch;
+use crate::plan::parts::Parts;
 use crate::steps::Decoders;
 use crate::steps::blosc_streams::{Format, decompress_stream};
 use crate::steps::shuffle::{self, Planes};
@@ -340,7 +340,7 @@ pub mod tests {
     use std::thread;
 
     use super::*;
-    use crate::crew::Crew;
+    use crate::threads::crew::Crew;
 
     /// What c-blosc makes: the settings are level, shuffle, size of elements and of blocks.
     pub fn c_blosc(

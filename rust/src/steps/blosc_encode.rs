@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use crate::Outcome;
-use crate::read_space::ReadSpace;
+use crate::decode::read_space::ReadSpace;
 use crate::steps::blosc::{
     BIT_SHUFFLED, MAX_BLOCK, MAX_INPUT, MAX_SPLITS, MIN_SPLIT, NOT_SPLIT, OVERHEAD, SHUFFLED, STORED, WORTH_SHARING,
 };
@@ -263,10 +263,10 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::crew::Crew;
     use crate::steps::Decoders;
     use crate::steps::blosc::decompress;
     use crate::steps::blosc::tests::{c_blosc, noise, reference};
+    use crate::threads::crew::Crew;
 
     fn parameters(cname: &str, (level, shuffle, typesize, blocksize): (i32, i32, usize, usize)) -> Parameters {
         let shuffle = [Shuffle::No, Shuffle::Bytes, Shuffle::Bits][shuffle as usize];

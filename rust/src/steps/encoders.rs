@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::crew::Crew;
-use crate::scratch::Scratch;
+use crate::memory::scratch::Scratch;
 use crate::steps::{gzip, zstd};
+use crate::threads::crew::Crew;
 
 #[derive(Default)]
 pub struct Encoders {

@@ -15,12 +15,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Outcome;
-use crate::crew::Crew;
-use crate::parts::Parts;
-use crate::scratch::Scratch;
-use crate::sources;
+use crate::decode::sources;
+use crate::memory::scratch::Scratch;
+use crate::plan::parts::Parts;
 use crate::steps::blosc_streams::Method;
 use crate::steps::encoders::Encoders;
+use crate::threads::crew::Crew;
 
 pub enum Compressor {
     Gzip { level: i32 },

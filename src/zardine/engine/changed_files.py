@@ -1,8 +1,8 @@
 """Changing files in part: chunks that are files, and shards, read, changed and written anew by the kernel.
 
-Many in one call. The kernel does the usual case only (``rust/src/new_file.rs``): a name that is free, or a file that
-nobody has locked and whose last edit was not cut off. What it leaves, and what it finds to be damaged, is changed as
-any other object is, which says what is wrong.
+Many in one call. The kernel does the usual case only
+(``rust/src/files/new_file.rs``): a name that is free, or a file that nobody has locked and whose last edit was not cut
+off. What it leaves, and what it finds to be damaged, is changed as any other object is, which says what is wrong.
 """
 
 from __future__ import annotations

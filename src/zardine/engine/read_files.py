@@ -1,7 +1,7 @@
 """Reading many chunks that are files of their own: opened, read and decoded by the kernel, many in one call.
 
-The kernel does the usual case only (``rust/src/stored_files.rs``): a regular file below the base of the store, or none.
-What it leaves, and what is wrong, is read as any other chunk is, which says why.
+The kernel does the usual case only (``rust/src/files/stored_files.rs``): a regular file below the base of the store, or
+none. What it leaves, and what is wrong, is read as any other chunk is, which says why.
 """
 
 from __future__ import annotations

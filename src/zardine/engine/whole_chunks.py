@@ -1,8 +1,8 @@
 """Writing whole shards, or many whole chunks, into files of their own: encoded, written and named by the kernel.
 
 Many in one call; large shards are written while they are encoded. The kernel does the usual case only
-(``rust/src/new_file.rs``): a name that is free, or a file that nobody has locked. What it leaves is written as any
-other object is.
+(``rust/src/files/new_file.rs``): a name that is free, or a file that nobody has locked. What it leaves is written as
+any other object is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writing a small block into few local files: what loops and appends do most, without a plan.
 
 The counterpart of :mod:`zardine.engine.read_block`. The kernel reads, changes and replaces the files in one call
-(``rust/src/new_file.rs``). Whatever is unusual or wrong is left to :mod:`zardine.engine.write`.
+(``rust/src/files/new_file.rs``). Whatever is unusual or wrong is left to :mod:`zardine.engine.write`.
 """
 
 from __future__ import annotations
