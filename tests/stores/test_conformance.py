@@ -63,13 +63,13 @@ class TestDurableLocalStore(InDirectory):
 
 
 class TestLocalStoreOverLocks(InDirectory):
-    """File systems without flock: threads still exclude each other."""
+    """Systems without locks of files: threads still exclude each other."""
 
     @pytest.fixture(autouse=True)
-    def _no_flock(self, monkeypatch):
+    def _no_locks(self, monkeypatch):
         from zardine.stores import locks
 
-        monkeypatch.setattr(locks, "fcntl", None)
+        monkeypatch.setattr(locks, "HAS_LOCKS", False)
 
     def make_store(self):
         return LocalStore(self.root)

@@ -57,19 +57,19 @@ def test_a_value_that_is_replaced_by_one_as_long_between_the_requests() -> None:
         assert reading.version == head("k")[0]
 
 
-@pytest.mark.skipif(locks.fcntl is None, reason="needs flock")
+@pytest.mark.skipif(not locks.HAS_LOCKS, reason="needs flock")
 def test_where_a_lock_cannot_be_asked_for_it_counts_as_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LocalStore(tmp_path)
     store.set("k", b"x")
     assert not store.is_locked("k")
 
-    def fails(file: int, operation: int) -> None:
+    def fails(file: int, *, alone: bool, wait: bool = True) -> None:
         raise OSError(errno.ENOLCK, "no locks")
 
-    monkeypatch.setattr(locks.fcntl, "flock", fails)
+    monkeypatch.setattr(locks, "lock_file", fails)
     assert store.is_locked("k")
     monkeypatch.undo()
-    monkeypatch.setattr(locks, "fcntl", None)
+    monkeypatch.setattr(locks, "HAS_LOCKS", False)
     assert store.is_locked("k")
 
 

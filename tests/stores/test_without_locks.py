@@ -63,7 +63,13 @@ def test_threads_of_the_one_writer_lose_nothing(library: Path, tmp_path: Path, k
 
 @pytest.mark.parametrize(
     ("poor", "refused", "is_stored"),
-    [("all", errno.ENOSYS, False), ("read-only", errno.EBADF, True), ("directories", errno.EBADF, True)],
+    [
+        ("all", errno.ENOSYS, False),
+        ("flock", errno.ENOSYS, True),
+        ("flock", errno.ENOLCK, True),
+        ("read-only", errno.EBADF, True),
+        ("directories", errno.EBADF, True),
+    ],
 )
 def test_what_a_process_was_told_is_stored_stays(
     library: Path, tmp_path: Path, poor: str, refused: int, is_stored: bool

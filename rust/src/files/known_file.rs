@@ -121,14 +121,27 @@ pub fn is_unedited(fd: RawFd, identity: &Identity) -> bool {
 fn is_free(fd: RawFd) -> bool {
     // SAFETY: no memory is involved; whatever number `fd` is, `flock` only fails.
     if unsafe { libc::flock(fd, libc::LOCK_SH | libc::LOCK_NB) } != 0 {
-        if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock {
-            return false;
-        } // otherwise there are no locks here
-    } else {
-        // in words: closing does not unlock if a forked process has a copy
-        // SAFETY: as above.
-        unsafe { libc::flock(fd, libc::LOCK_UN) };
+        return io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock && is_range_free(fd);
     }
+    // in words: closing does not unlock if a forked process has a copy
+    // SAFETY: as above.
+    unsafe { libc::flock(fd, libc::LOCK_UN) };
+    true
+}
+
+/// The same where the file system refuses `flock`: then who edits has locked a range, if there are such locks.
+#[cfg(target_os = "linux")]
+fn is_range_free(fd: RawFd) -> bool {
+    // SAFETY: `flock` is a structure of integers, for which zeros are valid.
+    let mut whole: libc::flock = unsafe { std::mem::zeroed() };
+    whole.l_type = libc::F_RDLCK as libc::c_short;
+    // SAFETY: the system writes into a structure of our own; whatever number `fd` is, the call only fails.
+    let code = unsafe { libc::fcntl(fd, libc::F_OFD_GETLK, &mut whole) };
+    code != 0 || whole.l_type == libc::F_UNLCK as libc::c_short
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_range_free(_: RawFd) -> bool {
     true
 }
 

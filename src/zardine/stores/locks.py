@@ -1,17 +1,17 @@
 """Locks: of names between threads, of files and directories between the processes of one machine, too.
 
 :class:`KeyedLock` excludes the threads of this process. :class:`FileLock` excludes processes as well, and leaves
-nothing behind. What is locked (``flock``) is the file itself, wherever it is reached from: through the root of another
-store, or through a link. The kernel drops the lock of a process that dies. Because a file may be replaced while one
-waits for its lock, whoever gets the lock looks whether the name still means that file, and begins again if not. Where
-the name is new, there is no file to lock: then only threads of this process exclude each other, and creation itself
-must be exclusive (``os.link``), which it is in :class:`~zardine.stores.local.store.LocalStore`.
+nothing behind. It locks the file itself (:mod:`zardine.stores.system_locks`), wherever that is reached from: through
+the root of another store, or through a link. The kernel drops the lock of a process that dies. Because a file may be
+replaced while one waits for its lock, whoever gets the lock looks whether the name still means that file, and begins
+again if not. Where the name is new, there is no file to lock: then only threads of this process exclude each other,
+and creation itself must be exclusive (``os.link``), which it is in :class:`~zardine.stores.local.store.LocalStore`.
 
 :class:`DirectoryWriter` says who is writing into a directory, so that one who is about to change what is there can wait
-for them: each holds a shared ``flock`` of the directory; who waits asks for the exclusive one, which
+for them: each holds a shared lock of the directory; who waits asks for the exclusive one, which
 :class:`NoDirectoryWriter` keeps.
 
-On file systems without ``flock`` (Lustre mounted without ``-o flock``, NFS without a lock service) threads still
+On file systems without locks (Lustre mounted without ``-o flock``, NFS without a lock service) threads still
 exclude each other, processes do not. One process alone can make a new name there, but two may replace the same file.
 :attr:`FileLock.refusal` and :func:`has_locks` tell whether a file system has locks; stores decide what follows.
 """
@@ -33,17 +33,11 @@ from zardine.stores.file_calls import TOO_MANY, close_file, copy_descriptor, ope
 from zardine.stores.late_closing import close_late
 from zardine.stores.local.beside import temporary_name
 from zardine.stores.open_files import owners
-
-try:
-    import fcntl
-except ImportError:  # not POSIX: threads only, and nobody is waited for
-    fcntl = None  # type: ignore[assignment]
+from zardine.stores.system_locks import HAS_LOCKS, REFUSALS, lock_file, unlock_file
 
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _OPEN: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 _EDIT: Final = _OPEN | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
-_UNSUPPORTED: Final = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.EBADF}
-
 
 _UNKNOWN: Final = (-1, -1)
 """Of a descriptor whose file was not looked at yet; a process that is forked meanwhile closes its copy."""
@@ -273,12 +267,12 @@ class FileLock(KeyedLock):
         name = status.st_dev, status.st_ino
         self._entry.files[file] = name
         try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
+            if HAS_LOCKS:
+                lock_file(file, alone=True)
                 owners[name] = threading.get_ident()
                 return True
         except OSError as error:
-            if error.errno not in _UNSUPPORTED:
+            if error.errno not in REFUSALS:
                 raise self._failure(error) from error
             refused = error.errno or errno.ENOLCK
         else:
@@ -310,9 +304,9 @@ class FileLock(KeyedLock):
         """Let go of the file that was locked last."""
         file, name = next(reversed(self._entry.files.items()))
         owners.pop(name, None)
-        if fcntl is not None:
+        if HAS_LOCKS:
             with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
-                fcntl.flock(file, fcntl.LOCK_UN)
+                unlock_file(file)
         del self._entry.files[file]
         close_late(file)
 
@@ -336,7 +330,7 @@ def has_locks(path: str) -> bool | None:
     try:
         device = os.stat(path).st_dev
         if device not in _probed:
-            _probed[device] = fcntl is None or _lock_new_file(os.path.join(path, temporary_name()))
+            _probed[device] = not HAS_LOCKS or _lock_new_file(os.path.join(path, temporary_name()))
         return _probed[device]
     except OSError:
         return None
@@ -346,10 +340,10 @@ def _lock_new_file(path: str) -> bool:
     file = os.open(path, _EDIT | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         os.unlink(path)
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(file, alone=True, wait=False)
         return True
     except OSError as error:
-        if error.errno not in _UNSUPPORTED:
+        if error.errno not in REFUSALS:
             raise
         _refusals[os.fstat(file).st_dev] = error.errno or errno.ENOLCK
         return False
@@ -360,7 +354,7 @@ def _lock_new_file(path: str) -> bool:
 def without_locks(path: str, refusal: int) -> str:
     """Say that the file system at ``path`` has no locks, and by which error number it refused one (``refusal``)."""
     name = errno.errorcode.get(refusal, str(refusal))
-    return f"the file system of {path!r} has no file locks (flock: {name}, {os.strerror(refusal)})"
+    return f"the file system of {path!r} has no file locks (flock and byte ranges: {name}, {os.strerror(refusal)})"
 
 
 MOUNT: Final = "mount it with locks (Lustre: -o flock; NFS: with its lock service, or local_lock=flock on one machine)"
@@ -369,7 +363,7 @@ MOUNT: Final = "mount it with locks (Lustre: -o flock; NFS: with its lock servic
 
 def is_locked(path: str) -> bool:
     """Whether another thread or process holds the :class:`FileLock` of a file now; true where that cannot be told."""
-    if fcntl is None:
+    if not HAS_LOCKS:
         return True
     try:
         file = open_descriptor(path, _OPEN | os.O_RDONLY)
@@ -380,8 +374,8 @@ def is_locked(path: str) -> bool:
         owner = owners.get((held.st_dev, held.st_ino))
         if owner is not None:
             return owner != threading.get_ident()
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        fcntl.flock(file, fcntl.LOCK_UN)
+        lock_file(file, alone=False, wait=False)
+        unlock_file(file)
         return False
     except OSError:
         return True
@@ -432,7 +426,7 @@ class _LockedDirectory(SureExit):
     def _refuse(self, error: OSError) -> None:
         """Leave, where it cannot be locked; raises an error of the library where that has another reason."""
         self._leave()
-        if error.errno not in _UNSUPPORTED:
+        if error.errno not in REFUSALS:
             raise _failure(error, self._path) from error
 
     def _exit(self, error: BaseException | None) -> None:
@@ -452,7 +446,7 @@ class DirectoryWriter(_LockedDirectory):
     __slots__ = ()
 
     def __enter__(self) -> bool:
-        if fcntl is None:
+        if not HAS_LOCKS:
             return False
         while True:
             try:
@@ -465,7 +459,7 @@ class DirectoryWriter(_LockedDirectory):
                 if _closed and _holds(_closed, os.fstat(file)):  # this thread would wait for itself
                     self._leave()
                     return True
-                fcntl.flock(file, fcntl.LOCK_SH)
+                lock_file(file, alone=False)
                 status = os.fstat(file)
                 _held[file] = threading.get_ident(), (status.st_dev, status.st_ino)
                 if status.st_nlink > 0:  # else it was removed while we waited, and perhaps made anew
@@ -490,7 +484,7 @@ class NoDirectoryWriter(_LockedDirectory):
     __slots__ = ()
 
     def __enter__(self) -> bool:
-        if fcntl is None:
+        if not HAS_LOCKS:
             return False
         while True:
             try:
@@ -507,7 +501,7 @@ class NoDirectoryWriter(_LockedDirectory):
                 if is_closed or is_inside:
                     self._leave()
                     return is_closed
-                fcntl.flock(file, fcntl.LOCK_EX)
+                lock_file(file, alone=True)
                 if os.fstat(file).st_nlink > 0:  # else it was removed while we waited, and perhaps made anew
                     _closed[file] = threading.get_ident(), (status.st_dev, status.st_ino)
                     return True
@@ -530,7 +524,7 @@ def _let_go(file: int) -> int:
     if file in _held:
         _closed.pop(file, None)
         with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
-            fcntl.flock(file, fcntl.LOCK_UN)
+            unlock_file(file)
         del _held[file]
         close_file(file)
     return -1
@@ -541,7 +535,7 @@ def _can_be_waited_for(file: int, device: int) -> bool:
     global _with_writers
     other = open_descriptor(".", _DIRECTORY, dir_fd=file)
     try:
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(other, alone=True, wait=False)
         known = True
     except BlockingIOError:
         known = True  # not now, since we hold it
@@ -564,7 +558,7 @@ def wait_for_writers(path: str) -> bool:
 
     Nor can it be waited for by a thread that is in it.
     """
-    if fcntl is None:
+    if not HAS_LOCKS:
         return False
     try:
         file = open_descriptor(path, _DIRECTORY)
@@ -578,11 +572,11 @@ def wait_for_writers(path: str) -> bool:
             return True
         if _holds(_held, status):
             return False
-        fcntl.flock(file, fcntl.LOCK_EX)
-        fcntl.flock(file, fcntl.LOCK_UN)
+        lock_file(file, alone=True)
+        unlock_file(file)
         return True
     except OSError as error:
-        if error.errno not in _UNSUPPORTED:
+        if error.errno not in REFUSALS:
             raise _failure(error, path) from error
         return False
     finally:
@@ -594,7 +588,7 @@ def remove_unused(above: int, name: str) -> bool:
 
     A process that would write there waits meanwhile, and finds that it is gone. Return whether it was removed.
     """
-    if fcntl is None:
+    if not HAS_LOCKS:
         os.rmdir(name, dir_fd=above)
         return True
     file = open_descriptor(name, _DIRECTORY | getattr(os, "O_NOFOLLOW", 0), dir_fd=above)
@@ -604,7 +598,7 @@ def remove_unused(above: int, name: str) -> bool:
             if not _lock_against_writers(file):
                 return False
         except OSError as error:
-            if error.errno not in _UNSUPPORTED:
+            if error.errno not in REFUSALS:
                 raise
         with contextlib.suppress(FileNotFoundError):  # it is gone: see file_calls
             os.rmdir(name, dir_fd=above)
@@ -621,17 +615,17 @@ def _lock_against_writers(file: int) -> bool:
     """
     for _ in range(_TRIES):
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(file, alone=True, wait=False)
             return True
         except BlockingIOError:
             pass
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            lock_file(file, alone=False, wait=False)
         except BlockingIOError:
             sleep(0.001)
             continue
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the other thread may just have let it go
+            lock_file(file, alone=True, wait=False)  # the other thread may just have let it go
             return True
         except BlockingIOError:
             return False  # writers share it

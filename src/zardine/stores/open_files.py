@@ -21,14 +21,10 @@ from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
 from zardine.stores.file_calls import close_file, flush_file, read_part, spare_files
 from zardine.stores.late_closing import made_room
 from zardine.stores.local.beside import VOID_BYTES, EditRecord, RecordFile, Table, record_of
+from zardine.stores.system_locks import HAS_LOCKS, lock_file, unlock_file
 
 if TYPE_CHECKING:
     from zardine._kernel import KnownFile
-
-try:
-    import fcntl
-except ImportError:  # not POSIX: threads only
-    fcntl = None  # type: ignore[assignment]
 
 owners: dict[tuple[int, int], int] = {}
 """Device and inode of each file that is locked in this process: the thread that holds it."""
@@ -149,7 +145,7 @@ class OpenFile(SureExit):
     def close(self) -> None:
         """Close the file."""
         if self._kept and self.fd >= 0:  # in words: closing does not unlock if a forked process has a copy
-            fcntl.flock(self.fd, fcntl.LOCK_UN)
+            unlock_file(self.fd)
         file, self.fd = self.fd, -1
         if file >= 0:  # not closed already
             close_file(file)
@@ -164,7 +160,7 @@ class OpenFile(SureExit):
 
         Where the file system has no locks, only the writers of this process are known.
         """
-        if fcntl is None:
+        if not HAS_LOCKS:
             return True
         owner = None
         if owners:
@@ -173,10 +169,10 @@ class OpenFile(SureExit):
             if owner == threading.get_ident():
                 return True  # we are the writer
         try:
-            fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            lock_file(self.fd, alone=False, wait=False)
             self._kept = keep
             if not keep:
-                fcntl.flock(self.fd, fcntl.LOCK_UN)
+                unlock_file(self.fd)
         except OSError as error:
             return owner is None and error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN)
         return True

@@ -141,7 +141,7 @@ class LocalStore(Store):
     - A value is written to a temporary file beside it and then put in place. A writer that fails or dies leaves the old
       value; what a killed one leaves is never a key, and :meth:`remove_leftovers` removes it.
     - Conditional writes hold between threads and processes of one machine; between machines that share a network
-      file system only as far as its ``flock`` does. Where that is missing, they hold between threads: changing a part
+      file system only as far as its locks do. Where it has none, they hold between threads: changing a part
       of a shard or chunk is an error unless the setting ``allow_lost_updates`` allows it, and changing a metadata
       document warns. Programs that write by other means do not take part.
     - With ``durable``, a write has reached the disk when it returns: the file and its directory are synced, and once in
@@ -637,7 +637,7 @@ class LocalStore(Store):
         return is_locked(self._base.path_of(key))
 
     def writer(self, prefix: str) -> AbstractContextManager[bool]:
-        """Holds between threads and processes of one machine, by a shared ``flock`` of the directory."""
+        """Holds between threads and processes of one machine, by a shared lock of the directory."""
         return DirectoryWriter(self._base.path_of(check_prefix(prefix)[:-1]))
 
     def wait_for_writers(self, prefix: str) -> bool:

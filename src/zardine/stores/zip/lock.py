@@ -1,7 +1,7 @@
-"""Locks on the files of zip archives (``flock``): one process writes, and readers can tell whether one does.
+"""Locks on the files of zip archives: one process writes, and readers can tell whether one does.
 
 A file is locked under whatever name it has; whoever gets the lock of a name looks whether the name still means the file
-that is locked. The kernel drops the lock of a process that dies. On file systems without ``flock`` one process can make
+that is locked. The kernel drops the lock of a process that dies. On file systems without locks one process can make
 a new archive, and one that is there is changed only if the user says that no other process does.
 
 An archive that is new, or rewritten, is an unfinished file beside its place first; a process that is killed leaves it.
@@ -23,11 +23,7 @@ from zardine.settings import is_on
 from zardine.stores.attempts import RACES
 from zardine.stores.file_calls import close_file, link_file, open_descriptor
 from zardine.stores.local.file_times import ask_clock, is_older
-
-try:
-    import fcntl
-except ImportError:  # there two processes can spoil an archive; the documentation says that one may write
-    fcntl = None  # type: ignore[assignment]
+from zardine.stores.system_locks import HAS_LOCKS, lock_file, unlock_file
 
 _OPEN: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 _NEW: Final = _OPEN | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
@@ -99,21 +95,20 @@ def unlock(file: int) -> None:
 
 def release(file: int) -> None:
     """Let others write: to close the file would not be enough if a forked process has a copy."""
-    if fcntl is not None:
+    if HAS_LOCKS:
         with contextlib.suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_UN)
+            unlock_file(file)
 
 
 @sure_context
 def no_writer(file: int) -> Generator[bool, None, None]:
     """Whether nobody writes to the open file; if so, nobody begins to while the context lasts."""
-    free = fcntl is None or _try(file, fcntl.LOCK_SH)
+    free = not HAS_LOCKS or _try(file, alone=False)
     try:
         yield free
     finally:
-        if free and fcntl is not None:
-            with contextlib.suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_UN)
+        if free:
+            release(file)
 
 
 def _is_at(file: int, path: str) -> bool:
@@ -171,25 +166,25 @@ def _lock(file: int) -> int:
 
     Return 0, or the error number where files cannot be locked.
     """
-    if fcntl is None:
+    if not HAS_LOCKS:  # there two processes can spoil an archive; the documentation says that one may write
         return 0
     end = time.monotonic() + _PATIENCE
-    while (refusal := _refusal(file, fcntl.LOCK_EX)) in _HELD:
-        if not _try(file, fcntl.LOCK_SH) or time.monotonic() > end:
+    while (refusal := _refusal(file, alone=True)) in _HELD:
+        if not _try(file, alone=False) or time.monotonic() > end:
             raise HeldError
-        fcntl.flock(file, fcntl.LOCK_UN)
+        unlock_file(file)
         time.sleep(0.001)
     return refusal
 
 
-def _try(file: int, kind: int) -> bool:
-    return _refusal(file, kind) not in _HELD  # others: there are no locks here
+def _try(file: int, *, alone: bool) -> bool:
+    return _refusal(file, alone=alone) not in _HELD  # others: there are no locks here
 
 
-def _refusal(file: int, kind: int) -> int:
+def _refusal(file: int, *, alone: bool) -> int:
     """Lock the file; return 0, or the number of the error."""
     try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
+        lock_file(file, alone=alone, wait=False)
     except OSError as error:
         return error.errno or errno.ENOLCK
     return 0
