@@ -5,6 +5,7 @@ zarr-python writes another chunk of the shard before each call of ours that has 
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import threading
@@ -132,6 +133,7 @@ def before_each_call(
 ) -> list[str]:
     """Have ``theirs`` done before each call that ``ours`` makes, one at a time; ``look`` is told before which."""
     calls: list[str] = []
+    gc.collect()  # what the garbage collector closes would be among the calls
     while True:
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(start, target)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 from xarray import DataArray, Dataset, DataTree, Variable, conventions
 
 from zardine.metadata.node_names import explain_bad_name, join_path
@@ -40,7 +42,14 @@ class Part:
                     f"it is {each!r}"
                 )
             variables[name].encoding = dict(each)
-        return dict(variables), dict(attributes)
+        return {name: _without_pandas_text(each) for name, each in variables.items()}, dict(attributes)
+
+
+def _without_pandas_text(variable: Variable) -> Variable:
+    """Return a variable with text of pandas as objects."""
+    if not isinstance(variable.dtype, pd.StringDtype):
+        return variable
+    return variable.copy(deep=False, data=np.asarray(variable.data, dtype=object))
 
 
 def parts_of(

@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 from xarray import SerializationWarning, Variable
 from xarray.backends.zarr import encode_zarr_variable
 from xarray.core import duck_array_ops
@@ -25,9 +26,9 @@ def encode_new(variable: Variable, name: Hashable, zarr_format: int, *, is_chose
     ``is_chosen``: the caller chose its encoding for this write, so that floats may be rounded to integers.
     Raises ``ValueError`` for values that would come back as others; for Dask arrays when they are computed.
     """
-    variable = _without_nan_marks(variable)
+    variable = _with_mark_for_text(_without_nan_marks(_known(variable, name)))
     made = _encode(variable, name, zarr_format)
-    if variable.dtype == "S1" and made.dtype == "S1" and "_Encoding" not in variable.attrs:
+    if made.dtype == "S1" and variable.dtype.kind in "SO" and "_Encoding" not in variable.attrs:
         made = made.astype("S2", keep_attrs=True)  # xarray takes the last axis of S1 for the characters of a text
     decoding = {each: made.attrs[each] for each in DECODED if each in made.attrs and each not in variable.attrs}
     return _checked(
@@ -42,6 +43,7 @@ def encode_for(
 
     Raises as :func:`encode_new`.
     """
+    variable = _known(variable, name)
     made = _encode(variable, name, zarr_format)
     return _checked(variable, made, RoundTrip(name, decoding, dtype, is_new=False, is_chosen=False), zarr_format)
 
@@ -53,8 +55,8 @@ def _checked(variable: Variable, made: Variable, check: RoundTrip, zarr_format: 
         check(made, variable.data)
         return made
     encoding = dict(variable.encoding)
-    if "dtype" in encoding or not has_times(variable.dtype):
-        encoding.setdefault("dtype", made.dtype)
+    if made.dtype.kind not in "OT" and ("dtype" in encoding or not has_times(variable.dtype)):
+        encoding.setdefault("dtype", made.dtype)  # xarray knows missing text only where none is named
     for each in ("units", "calendar"):
         if each in made.attrs and each not in variable.attrs:
             encoding[each], encoding["dtype"] = made.attrs[each], encoding.get("dtype", made.dtype)
@@ -132,6 +134,40 @@ def _without_nan_marks(variable: Variable) -> Variable:
             is_nan = value.dtype.kind == "f" and value.size > 0 and bool(np.isnan(value).all())
         if is_nan:
             del holder["missing_value"]
+    return found
+
+
+def _known(variable: Variable, name: Hashable) -> Variable:
+    """Return a variable whose text is text: missing text is an object, and objects of Dask are loaded."""
+    is_text = variable.dtype.kind == "T" and hasattr(variable.dtype, "na_object")
+    if variable.dtype.kind == "O" and variable.chunks is not None:
+        warn_user(
+            f"variable {name!r} is loaded into memory: it is a Dask array of objects, which may be anything. To avoid "
+            "that, convert it first, as with .astype(np.dtypes.StringDType())",
+            SerializationWarning,
+        )
+        variable = variable.compute()
+    return variable.astype(object, keep_attrs=True) if is_text and variable.chunks is None else variable
+
+
+def _with_mark_for_text(variable: Variable) -> Variable:
+    """Return a variable of text that says what stands for missing text: if nothing is said, the empty text.
+
+    xarray stores the empty text in any case, without saying so. None is chosen if there is empty text among the values,
+    or if Dask computes them. Of text it is no ``_FillValue``, with which xarray opens no text of Zarr v3.
+    """
+    is_marked = any(holder.get(each) is not None for holder in (variable.encoding, variable.attrs) for each in _MARKS)
+    if variable.dtype.kind not in "OT" or is_marked or variable.chunks is not None:
+        return variable
+    values = variable.values.astype(object)
+    missing = pd.isnull(values)
+    kinds = set(map(type, values[~missing].flat))
+    if not np.any(missing) or kinds not in ({str}, {bytes}):
+        return variable
+    empty = kinds.pop()()
+    found = variable.copy(deep=False, data=values)
+    if not (values == empty).any():
+        found.encoding["_FillValue" if isinstance(empty, bytes) else "missing_value"] = empty
     return found
 
 

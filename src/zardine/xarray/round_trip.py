@@ -53,8 +53,10 @@ def _is_exact(given: np.dtype[Any], made: np.dtype[Any], decoding: Mapping[str, 
         digits = np.finfo(made).nmant + 1 if made.kind in "fc" else 64
         return not changing and np.can_cast(given, made, "safe") and (given.kind not in "iu" or _bits(given) <= digits)
     if given.kind in "US":
-        return "_Encoding" not in decoding and (made.kind in "TO" or (given.kind == made.kind and given <= made))
-    return given.kind in "TV" or (given.kind == made.kind == "O")
+        is_marked = any(decoding.get(each) is not None for each in ("_FillValue", "missing_value"))
+        fits = made.kind in "TO" or (given.kind == made.kind and given <= made)
+        return fits and not is_marked and "_Encoding" not in decoding
+    return given.kind == "V"
 
 
 def _is_nan(value: Any) -> bool:
@@ -106,11 +108,12 @@ class RoundTrip:
                 found = self._decoded(ours[start : start + _BLOCK], part, units)
                 wrong = self._differ(part, found, ours[start : start + _BLOCK])
             except (TypeError, ValueError, ArithmeticError) as error:
-                raise ValueError(f"{self._what(part[0])} cannot be read back: {error}{self._advice()}") from error
+                advice = self._advice(part[0])
+                raise ValueError(f"{self._what(part[0])} cannot be read back: {error}{advice}") from error
             if wrong.any():
                 at = int(np.argmax(wrong))
                 back = "a missing value" if pd.isnull(found[at]) else f"{_shown(found[at])}"
-                raise ValueError(f"{self._what(part[at])} would come back as {back}{self._advice()}")
+                raise ValueError(f"{self._what(part[at])} would come back as {back}{self._advice(part[at])}")
         return stored
 
     def _check_units(self, units: str | None) -> None:
@@ -131,7 +134,10 @@ class RoundTrip:
         mismatch = "Mismatched dtypes for " if self.dtype.kind in "US" else ""
         return f"{mismatch}variable {self.name!r}: it is stored as {what}, in which {_shown(value)}"
 
-    def _advice(self) -> str:
+    def _advice(self, value: Any = None) -> str:
+        if self.dtype.kind in _TEXT and not isinstance(value, (str, bytes)):
+            how = f"encoding={{{self.name!r}: {{'missing_value': 'NA'}}}}"
+            return f": choose a text that stands for missing text, as {how}{'' if self.is_new else ', in a new store'}"
         if self.is_new:
             return (
                 ": choose another encoding (ds.drop_encoding() forgets that of the file it was read from), or change "
@@ -165,8 +171,8 @@ class RoundTrip:
             return ~same & ~(np.isnat(wanted) & np.isnat(found))
         if kinds[0] in _TEXT:
             missing = pd.isnull(wanted)
-            back = np.where(missing & _is_blank(found), wanted, found.astype(object))
-            return (wanted.astype(object) != back) & ~(missing & pd.isnull(back))
+            lost = pd.isnull(found)
+            return (missing != lost) | (~missing & ~lost & (wanted.astype(object) != found.astype(object)))
         if not {*kinds} <= {*"biufc"}:
             return np.ones(wanted.shape, bool)
         missing = np.isnan(found)
@@ -198,11 +204,6 @@ class RoundTrip:
         offset = abs(float(_plain(self.decoding.get("add_offset", 0))))
         nearly = 4 * digits * (np.abs(wanted.astype(float)) + offset)
         return (found != wanted) & ~(far <= step * steps + nearly)
-
-
-def _is_blank(values: npt.NDArray[Any]) -> Any:
-    """Return where values are missing, or empty text, which xarray stores for missing text."""
-    return pd.isnull(values) | (values == (b"" if values.dtype.kind == "S" else ""))
 
 
 def _plain(value: Any) -> Any:
