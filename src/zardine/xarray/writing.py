@@ -23,6 +23,7 @@ from zardine.nodes.create_array import check_source_stays, store_new_array
 from zardine.nodes.group import Group
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
+from zardine.xarray.aligned_groups import check_aligned
 from zardine.xarray.appending import Place, reserve
 from zardine.xarray.datasets import Part, check_lengths, check_nodes, member_names, parts_of
 from zardine.xarray.finishing import BY, Ending, begin_computing, end_computing
@@ -117,6 +118,8 @@ def to_zarr(
     version = format_of_new(zarr_format) if there is None else there.zarr_format
     check_nodes(parts, version)
     plans = plan(request, there, parts)
+    if isinstance(data, DataTree) and there is not None and any(each.new or each.old for each in plans):
+        check_aligned(Group(found, request.path, there), {each.path: each.dataset for each in parts})
     if chosen == "w":
         for part in parts:
             for each in part.dataset.variables.values():
