@@ -293,3 +293,16 @@ def test_one_value_gets_no_shard(tmp_path: Path) -> None:
     group = to_zarr(field(), tmp_path / "a.zarr", chunks={"time": 4}, shards={"time": 8})
     assert group["height"].shards is None
     assert group["t"].shards == (8, 120, 110)
+
+
+def test_a_coordinate_that_is_added_stays_one(tmp_path: Path) -> None:
+    place = tmp_path / "a.zarr"
+    to_zarr(xr.Dataset({"v": ("x", [1, 2, 3])}), place)
+    to_zarr(xr.Dataset(coords={"one": ("x", [4, 5, 6])}), place, mode="a")
+    to_zarr(xr.Dataset({"w": ("x", [1, 2, 3])}, coords={"two": ("x", [4, 5, 6])}), place, mode="a")
+    to_zarr(xr.Dataset({"v": ("x", [1, 2, 3])}, coords={"three": 7, "four": ("x", [0, 0, 0])}), place, mode="a")
+    to_zarr(xr.Dataset({"u": ("x", [1, 2, 3])}), place, mode="a")
+    for engine in ("zardine", "zarr"):
+        with xr.open_dataset(place, engine=engine) as found:  # type: ignore[arg-type]
+            assert {*found.coords} == {"one", "two", "three", "four"}
+            assert {*found.data_vars} == {"u", "v", "w"}

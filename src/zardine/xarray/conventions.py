@@ -22,6 +22,8 @@ from zardine.nodes.array import Array
 
 DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
 """The attribute with the names of dimensions of arrays of Zarr v2 and v1."""
+COORDINATES: Final = "coordinates"
+"""The attribute of a group or a variable that names its coordinates, separated by blanks."""
 FILL_VALUE: Final = "_FillValue"
 """The attribute that says which value stands for a missing one."""
 NCZARR: Final = "_nc"
@@ -110,6 +112,13 @@ def masks_fill_value(zarr_format: int) -> bool:
 def group_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of a group that are for a data set: without those of NetCDF's own Zarr."""
     return {name: value for name, value in attributes.items() if not name.lower().startswith(NCZARR)}
+
+
+def added_attributes(stored: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a group after some are ``added``: coordinates stay ones, the others are replaced."""
+    names = [word for each in (stored, added) for word in str(each.get(COORDINATES, "")).split()]
+    told = {COORDINATES: " ".join(dict.fromkeys(names))} if names else {}
+    return {**stored, **{name: value for name, value in added.items() if name != COORDINATES}, **told}
 
 
 def encoding_of(

@@ -18,7 +18,7 @@ from zardine.nodes.array import Array
 from zardine.nodes.create_array import possible_array
 from zardine.nodes.group import Group
 from zardine.stores.base import Store
-from zardine.xarray.conventions import dimensions_of
+from zardine.xarray.conventions import COORDINATES, added_attributes, dimensions_of
 from zardine.xarray.datasets import Part, stored_name
 from zardine.xarray.encoding import encode_new
 from zardine.xarray.modes import Region, WriteMode, find_region
@@ -115,6 +115,7 @@ def _plan_group(request: Request, part: Part, found: GroupMetadata | None, versi
         )
         dataset = dataset.drop_vars(list(dataset.indexes))
     variables, attributes = part.encoded(dataset)
+    attributes = added_attributes(attributes, {COORDINATES: " ".join(_coordinates_of_stored(arrays, variables))})
     for name in part.encoding:
         if stored_name(name) in arrays:
             raise ValueError(f"variable {name!r} already exists, but encoding was provided")
@@ -137,6 +138,17 @@ def _plan_group(request: Request, part: Part, found: GroupMetadata | None, versi
         result.new.append(_new_array(request, path, name, each, part, version))
     _check_sizes(request, result, arrays)
     return result
+
+
+def _coordinates_of_stored(arrays: Mapping[str, Array], variables: Mapping[Hashable, Variable]) -> list[str]:
+    """Return the coordinates of stored variables that these do not name themselves: their attributes stay."""
+    found: list[str] = []
+    for name, each in variables.items():
+        array = arrays.get(stored_name(name))
+        if array is not None:
+            known = str(array.attrs.get(COORDINATES, "")).split()
+            found += [word for word in str(each.attrs.get(COORDINATES, "")).split() if word not in known]
+    return found
 
 
 def _new_array(request: Request, path: str, name: Hashable, variable: Variable, part: Part, version: int) -> NewArray:

@@ -25,6 +25,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
 from zardine.xarray.aligned_groups import check_aligned
 from zardine.xarray.appending import Place, reserve
+from zardine.xarray.conventions import added_attributes
 from zardine.xarray.datasets import Part, check_lengths, check_nodes, member_names, parts_of
 from zardine.xarray.finishing import BY, Ending, begin_computing, end_computing
 from zardine.xarray.modes import Region, WriteMode, choose_mode
@@ -175,7 +176,10 @@ class _Writing:
         if not planned.is_new:
             if mode != "r+":
                 update_node(
-                    store, planned.path, planned.metadata, lambda before: before.with_attributes(planned.attributes)
+                    store,
+                    planned.path,
+                    planned.metadata,
+                    lambda before: before.with_attributes(added_attributes(before.attributes, planned.attributes)),
                 )
         elif planned.path == self.request.path:
             self.identity = begin_group(store, planned.path, planned.metadata, by=BY, overwrite=mode == "w", kept=kept)
