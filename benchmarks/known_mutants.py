@@ -107,7 +107,7 @@ FAULTS = (
     ),
     Fault(
         "what is carried over of a shard with unused space is of two versions of it",
-        "engine/locate.py",
+        "engine/whole_shard.py",
         "if rest is None or rest.version != stored.version:",
         "if rest is None:",
         "engine/test_conditions.py",
@@ -227,21 +227,21 @@ FAULTS = (
     ),
     Fault(
         "more of a shard than its bound is read unasked",
-        "engine/locate.py",
+        "engine/speculative_read.py",
         "unasked <= one and unasked * together",
         "unasked * together",
         "engine/test_read_along.py",
     ),
     Fault(
         "of many shards more is read unasked than flows in the time of a request",
-        "engine/locate.py",
+        "engine/speculative_read.py",
         "unasked <= one and unasked * together <= min(most, window_bytes() // _OF_MEMORY)",
         "unasked <= one",
         "engine/test_read_along.py",
     ),
     Fault(
         "calls at the same time read more unasked than one may",
-        "engine/locate.py",
+        "engine/speculative_read.py",
         "fits = self._nbytes + nbytes <= most",
         "fits = True",
         "engine/test_read_along.py",
@@ -284,7 +284,7 @@ FAULTS = (
     # caches
     Fault(
         "indexes are remembered where nobody can tell whether they still count",
-        "engine/locate.py",
+        "engine/index_cache.py",
         "if entry.version is not None:",
         "if True:",
         "engine/test_indexes_that_are_remembered.py",
@@ -362,14 +362,14 @@ FAULTS = (
     ),
     Fault(
         "entries of an index that cannot be its shard's are believed: files",
-        "engine/locate.py",
+        "engine/file_index.py",
         "    layout.check(index, file.size, file.read)\n    return index, encoded",
         "    return index, encoded",
         "engine/test_partial_writes.py crash/test_what_says_it_was_cut_off.py",
     ),
     Fault(
         "entries of an index that cannot be its shard's are believed: other stores",
-        "engine/locate.py",
+        "engine/read_index.py",
         "            layout.check(index, reading.size, _Parts(store, key, reading.version, held).read)",
         "            pass",
         "crash/test_what_says_it_was_cut_off.py",
@@ -383,7 +383,7 @@ FAULTS = (
     ),
     Fault(
         "ranges that reach beyond the next ones are cut short",
-        "engine/locate.py",
+        "engine/joined_ranges.py",
         "np.maximum.accumulate(sorted_starts + sizes[order])",
         "sorted_starts + sizes[order]",
         "engine/test_indexes_that_are_remembered.py",

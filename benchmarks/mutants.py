@@ -43,13 +43,15 @@ PARTS: dict[str, tuple[str, str]] = {
         "test_resize_and_append.py test_consolidated_handles.py",
     ),
     "caches": (
-        "cache.py engine/locate.py engine/chunk_cache.py engine/handle.py indexing/plan.py "
+        "cache.py engine/index_cache.py engine/read_index.py engine/joined_ranges.py engine/speculative_read.py "
+        "engine/locate.py engine/chunk_cache.py engine/handle.py indexing/plan.py "
         "**/cached.py **/cache_entries.py stores/open_files.py **/seen_documents.py **/forms.py",
         "test_cache.py engine indexing stores/test_cached*.py metadata/test_seen*.py metadata/test_forms.py "
         "test_resize_and_append.py test_hierarchy.py",
     ),
     "recovery": (
-        "stores/local/beside.py stores/open_files.py engine/update_shard.py engine/locate.py sharding/layout.py "
+        "stores/local/beside.py stores/open_files.py engine/update_shard.py engine/file_index.py engine/read_index.py "
+        "engine/whole_shard.py sharding/layout.py "
         "tools/repair.py tools/salvage/older_index.py",
         "engine sharding crash/test_what_says*.py crash/test_every_bit*.py crash/test_power_loss.py "
         "tools/test_repair.py tools/test_salvage.py",

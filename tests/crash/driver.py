@@ -35,7 +35,7 @@ from crash.killing import (
 )
 from crash.scenarios import SCENARIOS, MixedError, Scenario, Seen, Values, boxes, look
 from zardine.engine import freshness
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ import numpy as np
 
 import zardine
 from effort import some
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 from zardine.errors import ZardineError
 from zardine.jobs.plan import Plan
 from zardine.storage import LocalStore, ZipStore

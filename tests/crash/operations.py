@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import zardine
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 from zardine.errors import ContainsArrayError, NodeNotFoundError, UnfinishedError, ZardineError
 from zardine.storage import ZipStore
 from zardine.stores.open_files import kept_files

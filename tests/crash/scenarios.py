@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import zardine
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 
 Values = np.ndarray[Any, Any]
 Box = tuple[slice, ...]

@@ -17,7 +17,7 @@ from crash.foreign import Foreign
 from crash.scenarios import SCENARIOS, look
 from crash.space import Space, full_disk, small_files
 from effort import some
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 
 CASES = [
     (kind, name, strategy)

@@ -25,7 +25,7 @@ from crash.killing import watch_calls
 from crash.scenarios import LOCATIONS, STRATEGIES, Box, Values
 from python_writes import write_by_python
 from zardine.engine import update_shard
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 
 SHAPE = (16, 16)
 OURS: Box = (slice(4), slice(4))

@@ -16,7 +16,7 @@ from crash.disk import Disk, Recorder, Tree, store_tree, tree_of
 from crash.driver import Plan, after_repair, after_rerun, check_promise, opened
 from crash.scenarios import SCENARIOS, combinations, look
 from effort import SOAK
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 
 CASES = sorted({(name, strategy, location) for name in SCENARIOS for strategy, location, _ in combinations(name)})
 States = dict[tuple[int, tuple[tuple[str, bytes], ...]], bool]

@@ -17,7 +17,7 @@ import zardine
 from crash.disk import Disk, Recorder, store_tree
 from effort import SOAK
 from zardine import vectors
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 from zardine.storage import LocalStore, MemoryStore, ZipStore
 
 

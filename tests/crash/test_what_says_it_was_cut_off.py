@@ -17,7 +17,7 @@ import zarr
 import zardine
 from crash.torn import killed_states, put_state, state_of
 from zardine.codecs import BytesCodec, Crc32cCodec, ShardingCodec
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 from zardine.errors import CorruptionError, InvalidKeyError, ShardIndexError, TornShardWarning
 from zardine.sharding.index import ShardIndex, encode_index
 from zardine.storage import CachedStore, CountingStore, LocalStore, PrefixStore, Store

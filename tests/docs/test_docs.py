@@ -57,7 +57,11 @@ def test_the_example_of_the_readme_runs_twice(tmp_path: Path, monkeypatch: pytes
             run(block, {})
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, *ROOT.glob("docs/internals/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"],
+    ids=lambda page: page.name,
+)
 def test_links(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         assert target.startswith("https://") or (page.parent / target).exists(), target

@@ -15,7 +15,7 @@ import pytest
 import zardine
 from python_writes import write_by_python
 from zardine.engine import write
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 from zardine.errors import CorruptionError
 from zardine.kernel import KERNEL
 from zardine.stores import late_closing

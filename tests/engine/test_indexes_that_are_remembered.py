@@ -9,8 +9,9 @@ import pytest
 
 import zardine
 from zardine.buffers import BytesLike
-from zardine.engine import locate
-from zardine.engine.locate import IndexCache, KnownIndex, join_ranges
+from zardine.engine import file_index
+from zardine.engine.index_cache import IndexCache, KnownIndex
+from zardine.engine.joined_ranges import join_ranges
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.storage import LocalStore, MemoryStore
@@ -75,13 +76,13 @@ def test_who_has_read_or_edited_a_shard_reads_its_index_again_only_if_others_wro
     strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    index_in_file = locate.index_in_file
+    index_in_file = file_index.index_in_file
 
     def counted(layout: ShardLayout, file: OpenFile) -> tuple[ShardIndex, BytesLike]:
         read.append(file.path)
         return index_in_file(layout, file)
 
-    monkeypatch.setattr(locate, "index_in_file", counted)
+    monkeypatch.setattr(file_index, "index_in_file", counted)
     config = {"write_strategy": strategy, "most_unused": 1.0}
     array = zardine.create_array(
         tmp_path, shape=(8,), chunks=(2,), shards=(8,), dtype="i4", compressors=None, config=config

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from zardine.engine.change import Settled
 from zardine.engine.handle import ArrayHandle
+from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.layout import Blocks
-from zardine.engine.locate import INDEXES, KnownIndex
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.whole_chunks import kernel_form, kernel_parts
 from zardine.indexing.block import BlockPlan

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import is_known
+from zardine.engine.index_cache import is_known
 from zardine.engine.workers import for_each
 from zardine.indexing.plan import ObjectPart
 

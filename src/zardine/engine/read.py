@@ -21,9 +21,10 @@ from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetching import fetch_each
+from zardine.engine.file_index import with_writer
 from zardine.engine.freshness import check_fresh, is_far
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import FoundChunks, find_chunks, with_writer
+from zardine.engine.locate import FoundChunks, find_chunks
 from zardine.engine.read_ahead import ahead, batches, read_together
 from zardine.engine.read_elements import decode_elements, element_chain, element_places
 from zardine.engine.read_files import read_whole_files

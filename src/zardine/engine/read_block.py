@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetching import fetch_each
+from zardine.engine.file_index import known_index
 from zardine.engine.freshness import check_fresh, document_to_look_at, known_document
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import Blocks
-from zardine.engine.locate import FoundChunks, find_chunks, known_index
+from zardine.engine.locate import FoundChunks, find_chunks
 from zardine.engine.read_ahead import read_together
 from zardine.errors import DataError
 from zardine.indexing.block import Block, BlockPlan

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.engine.file_index import with_writer
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import FoundChunks, with_writer
+from zardine.engine.locate import FoundChunks
 from zardine.engine.read import decode_chunk, find_part, row_batches, stored_bytes
 from zardine.engine.workers import for_each
 from zardine.errors import CorruptionError, DataError

@@ -11,9 +11,10 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
+from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import read_index, recorded_index_of
+from zardine.engine.read_index import read_index
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
 from zardine.sharding.layout import ShardLayout

@@ -29,21 +29,12 @@ import numpy as np
 from zardine.buffers import BytesLike, Ints
 from zardine.codecs.chain import CodecChain
 from zardine.engine.change import Change, OldChunks, PendingChange, Settled, StoredRows
+from zardine.engine.file_index import NOTHING_WRITTEN, index_to_edit, not_written, recorded_index_of
 from zardine.engine.freshness import check_before_put
-from zardine.engine.locate import (
-    INDEXES,
-    NOTHING_WRITTEN,
-    KnownIndex,
-    WholeShard,
-    check_carried,
-    index_to_edit,
-    most_of_shard,
-    not_written,
-    read_whole_shard,
-    recorded_index_of,
-)
+from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.new_shard import new_shard
 from zardine.engine.read import row_batches
+from zardine.engine.whole_shard import WholeShard, check_carried, most_of_shard, read_whole_shard
 from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, CorruptionError, DataError
 from zardine.settings import is_on

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.engine.change import Settled
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 from zardine.engine.read_ahead import window_bytes
 from zardine.indexing.block import BlockPlan
 from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan, ObjectPart, PointPlan

@@ -21,7 +21,7 @@ from zardine.engine.change import Change, PendingChange, PendingPart, Settled, w
 from zardine.engine.changed_files import change_files
 from zardine.engine.freshness import Writing, check_before_put
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 from zardine.engine.new_shard import new_shard
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.update_shard import AnyChange, condition_of, update_shard

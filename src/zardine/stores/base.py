@@ -10,42 +10,35 @@ store) or ends with ``/``. What every store promises:
 
 Subclasses implement :meth:`Store.read`, :meth:`Store.set`, :meth:`Store.erase` and :meth:`Store.list_dir`; everything
 else has a fallback made of these, to be replaced where a store can do better. Caching, counting and prefixing are
-wrappers, not options of stores.
+wrappers, not options of stores. Names that only programs written for zarr-python use are those of
+:class:`~zardine.stores.zarr_python_names.ZarrPythonNames`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
 from zardine.public_names import public
 from zardine.stores.attempts import EDITS, attempts
 from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
+from zardine.stores.condition import Condition
 from zardine.stores.locks import HeldLock, KeyedLock
 from zardine.stores.object_meter import RequestMeter
 from zardine.stores.open_files import EditableFile, FilePart, KeptFile, OpenFile
+from zardine.stores.zarr_python_names import ZarrPythonNames
 
 if TYPE_CHECKING:
     from zardine._kernel import KnownFile, NewFiles
-
-
-@public("zardine.storage")
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What must hold for a conditional write: the key has this version, or (``version`` is ``None``) does not exist."""
-
-    version: Version | None
-    strict: bool = False
-    """Whether to refuse the write where nothing can compare versions and write in one step, instead of warning."""
 
 
 class Versioned(Protocol):
@@ -165,7 +158,7 @@ class NewValue(ABC):
 
 
 @public("zardine.storage")
-class Store(ABC):
+class Store(ZarrPythonNames, ABC):
     """A mapping of keys to bytes. See the module's text for keys, prefixes and promises."""
 
     def __init__(self, *, read_only: bool = False) -> None:
@@ -392,72 +385,15 @@ class Store(ABC):
         """
         return None
 
-    # by the names that zarr-python has; all of them plain methods
-
-    @classmethod
-    def open(cls, *args: Any, **kwargs: Any) -> Self:
-        """Make a store; the same as calling the class."""
-        return cls(*args, **kwargs)
-
-    def delete(self, key: str) -> None:
-        """Remove ``key`` if it is there; see :meth:`erase`."""
-        self.erase(key)
-
-    def delete_dir(self, prefix: str) -> None:
-        """Remove every key below the path ``prefix`` (empty: all)."""
-        path = prefix.strip("/")
-        self.erase_prefix(f"{path}/" if path else "")
-
-    def clear(self) -> None:
-        """Remove every key."""
-        self.erase_prefix("")
-
-    def getsize(self, key: str) -> int:
-        """Return the bytes of the value of ``key``. Raises ``FileNotFoundError`` where there is none."""
-        size = self.size(key)
-        if size is None:
-            raise FileNotFoundError(f"{self} has no key {key!r}")
-        return size
-
-    def getsize_prefix(self, prefix: str) -> int:
-        """Return the bytes of all values below the path ``prefix`` (empty: all)."""
-        path = prefix.strip("/")
-        return sum(self.size(key) or 0 for key in self.list_prefix(f"{path}/" if path else ""))
-
     def is_empty(self, prefix: str = "") -> bool:
         """Return whether no key is below the path ``prefix``."""
         path = prefix.strip("/")
         keys, prefixes = self.list_dir(f"{path}/" if path else "")
         return not keys and not prefixes
 
-    def set_if_not_exists(self, key: str, value: BytesLike) -> None:
-        """Store ``value`` where ``key`` has none yet."""
-        with suppress(ConditionFailedError):
-            self.set(key, value, condition=Condition(None))
-
-    @property
-    def supports_writes(self) -> bool:
-        """Whether values can be stored."""
-        return not self.read_only
-
-    @property
-    def supports_deletes(self) -> bool:
-        """Whether keys can be removed."""
-        return not self.read_only
-
     @property
     def supports_listing(self) -> bool:
         """Whether keys can be listed."""
-        return True
-
-    @property
-    def supports_partial_writes(self) -> bool:
-        """Whether parts of a value can be written where they lie; shards are changed by :meth:`edit_file` then."""
-        return False
-
-    @property
-    def supports_consolidated_metadata(self) -> bool:
-        """Whether consolidated metadata is of use."""
         return True
 
     # the rest
@@ -654,7 +590,7 @@ class Store(ABC):
         self._check_writable("clean up")
         return 0
 
-    def close(self) -> None:  # noqa: B027 - a store that holds nothing has nothing to release
+    def close(self) -> None:
         """Release what the store holds; it may not be used afterwards."""
 
     def __enter__(self) -> Self:

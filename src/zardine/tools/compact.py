@@ -11,9 +11,10 @@ import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.engine.freshness import Writing
-from zardine.engine.locate import read_index, read_whole_shard
 from zardine.engine.read_ahead import window_bytes
+from zardine.engine.read_index import read_index
 from zardine.engine.update_shard import condition_of
+from zardine.engine.whole_shard import read_whole_shard
 from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, CorruptionError, DataError, NodeNotFoundError, StoreError
 from zardine.hierarchy.find import describe

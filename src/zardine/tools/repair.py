@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from zardine.codecs.sharding_indexed import PreparedSharding
+from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import Writing
-from zardine.engine.locate import most_of_shard, recorded_index_of
 from zardine.engine.update_shard import condition_of
+from zardine.engine.whole_shard import most_of_shard
 from zardine.errors import ChunkTooLargeError, ConditionFailedError, DataError, StoreError
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from zardine.engine.locate import read_index
+from zardine.engine.read_index import read_index
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError
 from zardine.nodes.display import codec_text

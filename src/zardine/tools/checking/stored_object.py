@@ -13,10 +13,13 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.engine.chunk_stack import sound_chunks
+from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import join_ranges, most_of_shard, read_index, recorded_index_of
+from zardine.engine.joined_ranges import join_ranges
 from zardine.engine.read_ahead import window_bytes
+from zardine.engine.read_index import read_index
+from zardine.engine.whole_shard import most_of_shard
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ArrayChangedError, CorruptionError, DataError, StoreError
 from zardine.settings import thread_count

@@ -22,8 +22,9 @@ import numpy as np
 from zardine.buffers import BytesLike, Ints
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import find_chunks, read_chunk_object, read_index
+from zardine.engine.locate import find_chunks, read_chunk_object
 from zardine.engine.read_elements import decode_element
+from zardine.engine.read_index import read_index
 from zardine.engine.side_by_side import each_begun
 from zardine.engine.stored import sizes_of
 from zardine.engine.workers import for_each, most_requests

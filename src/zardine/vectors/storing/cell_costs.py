@@ -10,7 +10,9 @@ import numpy as np
 
 from zardine.buffers import Ints
 from zardine.cache import Cache
-from zardine.engine.locate import StoredIndex, join_ranges, read_index, whole_is_cheaper
+from zardine.engine.joined_ranges import join_ranges
+from zardine.engine.read_index import StoredIndex, read_index
+from zardine.engine.whole_shard import whole_is_cheaper
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError
 from zardine.nodes.array import Array

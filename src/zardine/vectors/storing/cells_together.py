@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.cache import Cache
+from zardine.engine.file_index import known_index
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import INDEXES, known_index
+from zardine.engine.index_cache import INDEXES
 from zardine.engine.read_elements import element_chain, element_lengths, join_elements, read_element_parts, sums_of
 from zardine.errors import DataError
 from zardine.frozen import with_fields

@@ -29,7 +29,7 @@ from zardine.cache import Cache
 from zardine.contexts import sure_context
 from zardine.engine.freshness import is_far
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import INDEXES
+from zardine.engine.index_cache import INDEXES
 from zardine.engine.side_by_side import side_by_side
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import StoreError, UnsupportedError
