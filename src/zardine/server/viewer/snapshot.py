@@ -33,6 +33,19 @@ class ChangedError(Exception):
     """What is stored is not any more what the snapshot has seen."""
 
 
+class Tally:
+    """A number that many threads add to."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._guard = Lock()
+
+    def add(self) -> None:
+        """Count one more."""
+        with self._guard:
+            self.number += 1
+
+
 @dataclass(slots=True, eq=False)
 class Snapshot:
     """One state of an ``array``: the versions of all objects that were read of it since a page opened it."""
@@ -43,8 +56,8 @@ class Snapshot:
     is_old: bool = False
     """Whether something is known to have changed since."""
     marks: Marks = field(init=False)
-    decoded: int = 0
-    """Chunks that were decoded for it."""
+    decoded: Tally = field(default_factory=Tally)
+    """Chunks that were decoded for the page."""
     companions: dict[str, Snapshot] = field(default_factory=dict)
     """Of arrays that are seen together with this one: the other levels of a pyramid, by their paths."""
     _once: dict[str, Any] = field(default_factory=dict)
@@ -78,8 +91,7 @@ class Snapshot:
                 nbytes = 0
                 if each.values is not None:
                     nbytes = each.values.nbytes
-                    with self._guard:
-                        self.decoded += 1
+                    self.decoded.add()
                 self.kept.chunks.put((self.number, each.place), each, nbytes + _OF_A_CHUNK)
                 yield each
         except ArrayChangedError as error:
@@ -122,4 +134,4 @@ class Snapshot:
             raise ChangedError(f"what is stored at {key!r} was changed")
 
 
-__all__ = ["ChangedError", "Snapshot"]
+__all__ = ["ChangedError", "Snapshot", "Tally"]
