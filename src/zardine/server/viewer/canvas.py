@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -166,8 +165,8 @@ class Canvas:
                 states |= np.where(_over(np.logical_or, mask, cuts), np.uint8(state), np.uint8(0))
 
 
-def spread(rows: int, columns: int, start: int, count: int) -> Iterator[tuple[int, int]]:
-    """Yield places of a grid so that the first few lie all over it, and at last each came once.
+def spread(rows: int, columns: int, start: int, count: int) -> npt.NDArray[np.int64]:
+    """Return places of a grid, shape ``(n, 2)``, so that the first few lie all over it, and at last each came once.
 
     These are the places of numbers ``start`` to ``start + count`` (exclusive), of as many as a grid has whose sides are
     the next powers of two; some of these give no place.
@@ -180,7 +179,13 @@ def spread(rows: int, columns: int, start: int, count: int) -> Iterator[tuple[in
     for position, (axis, bit) in enumerate(bits):
         places[axis] |= ((numbers >> position) & 1) << bit
     inside = (places[0] < rows) & (places[1] < columns)
-    yield from zip(places[0][inside].tolist(), places[1][inside].tolist(), strict=True)
+    found: npt.NDArray[np.int64] = places.T[inside]
+    return found
+
+
+def numbers_of(rows: int, columns: int) -> int:
+    """Return how many numbers :func:`spread` takes for a grid."""
+    return 1 << ((rows - 1).bit_length() + (columns - 1).bit_length())
 
 
 def _neutral(reduction: Reduction, dtype: np.dtype[Any]) -> Any:
@@ -246,7 +251,7 @@ def _nearest_known(known: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64],
 def _nearest(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Return for each place the nearest one along the last axis that is known; each row has some."""
     count = known.shape[1]
-    places = np.arange(count)
+    places = np.arange(count, dtype=np.int32)
     before = np.maximum.accumulate(np.where(known, places, -count), axis=1)
     after = np.minimum.accumulate(np.where(known, places, 2 * count)[:, ::-1], axis=1)[:, ::-1]
     return np.where(places - before <= after - places, before, after)
@@ -263,5 +268,6 @@ __all__ = [
     "Canvas",
     "Frame",
     "Reduction",
+    "numbers_of",
     "spread",
 ]

@@ -276,7 +276,7 @@ def _picture(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool])
         "rows": [each * down for each in (view.rows.start, view.rows.stop, view.rows.step)],
         "columns": [each * across for each in (view.columns.start, view.columns.stop, view.columns.step)],
         "level": level["path"],
-        "chunks": min(len(picture.done), picture.total),
+        "chunks": picture.seen,
         "total": picture.total,
         "damaged": picture.damaged,
         "missing": picture.missing,
