@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -15,6 +16,9 @@ REDUCTIONS: Final = ("nearest", "mean", "max", "min")
 
 _FEW: Final = 64
 """Elements of a pixel, along an axis, that are taken one after the other."""
+
+_BAND: Final = 2**18
+"""Pixels of some rows that are worked on together."""
 
 VALUE: Final = 1
 MISSING: Final = 2
@@ -65,8 +69,9 @@ class Canvas:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory taken, about."""
-        return self.states.size * 17
+        """Bytes of memory taken."""
+        made = (self._sums, self._counts) if self.reduction == "mean" else (self._kept,)
+        return self.states.nbytes + sum(each.nbytes for each in made)
 
     def add(
         self, row: int, column: int, numbers: npt.NDArray[Any], absent: npt.NDArray[np.bool_] | None = None
@@ -105,15 +110,29 @@ class Canvas:
 
     def finished(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
         """Return the pixels and their states; what was not read yet is guessed from what is near it."""
-        if self.reduction == "mean":
-            pixels = (self._sums / np.maximum(self._counts, 1)).astype(self._dtype)
-        else:
-            pixels = np.where(self.states & VALUE, self._kept, np.zeros((), self._dtype))
-        known = self.states != 0
+        pixels, states = np.zeros(self.states.shape, self._dtype), self.states.copy()
+        for some in self._bands():
+            if self.reduction == "mean":
+                pixels[some] = self._sums[some] / np.maximum(self._counts[some], 1)
+            else:
+                np.copyto(pixels[some], self._kept[some], where=(states[some] & VALUE).astype(np.bool_))
+        known = states != 0
         if known.all() or not known.any():
-            return pixels, self.states.copy()
-        source = _nearest_known(known)
-        return pixels[source], np.where(known, self.states, self.states[source] | GUESSED).astype(np.uint8)
+            return pixels, states
+        there: npt.NDArray[np.bool_] = np.logical_or.reduce(known, axis=1)
+        rows = _nearest(there[None, :])[0]
+        guessed, sure = np.empty_like(pixels), states.copy()
+        for some in self._bands():
+            source = rows[some, None], _nearest(known[rows[some]])
+            guessed[some] = pixels[source]
+            states[some] = np.where(known[some], sure[some], sure[source] | GUESSED)
+        return guessed, states
+
+    def _bands(self) -> Iterator[slice]:
+        """Yield some rows at a time, so that what is worked out meanwhile takes little memory."""
+        height = max(1, _BAND // max(1, self.states.shape[1]))
+        for start in range(0, self.states.shape[0], height):
+            yield slice(start, start + height)
 
     def _add_middles(
         self, row: int, column: int, numbers: npt.NDArray[Any], absent: npt.NDArray[np.bool_] | None
@@ -241,14 +260,7 @@ def _either(first: npt.NDArray[np.bool_] | None, second: npt.NDArray[np.bool_] |
     return first | second
 
 
-def _nearest_known(known: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return for each pixel one that is known: the nearest in the nearest row that has any."""
-    there: npt.NDArray[np.bool_] = np.logical_or.reduce(known, axis=1)
-    rows = _nearest(there[None, :])[0]
-    return np.broadcast_to(rows[:, None], known.shape), _nearest(known[rows])
-
-
-def _nearest(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _nearest(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     """Return for each place the nearest one along the last axis that is known; each row has some."""
     count = known.shape[1]
     places = np.arange(count, dtype=np.int32)

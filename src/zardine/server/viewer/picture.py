@@ -43,7 +43,7 @@ _AT_ONCE: Final = 64
 _MOST_SAMPLED: Final = 2**16
 """Chunks that one picture reads."""
 _MOST_ASKED: Final = 2**12
-"""Objects that it is read of where each is a request, counted anew for each sample."""
+"""Reads of objects by one picture where each is a request."""
 _MOST_PLACES: Final = 2**22
 """Places of the grid of chunks that are looked at, those of objects that are not stored included."""
 _FEW_OBJECTS: Final = 2**10
@@ -97,7 +97,7 @@ class Picture:
     absent: set[tuple[int, int]] = field(default_factory=set)
     """Objects that are drawn as not stored, in the same way."""
     asked: int = 0
-    """Objects that samples were read of."""
+    """How often objects were read."""
     has_looked: bool = False
     """Whether a listing was asked for."""
     drawing: Any = field(default_factory=Lock)
@@ -224,7 +224,6 @@ def _read_sample(picture: Picture, is_over: Callable[[], bool]) -> None:
     plan = picture.snapshot.plan(tuple(coordinates))
     # objects that have the first chunks of the sample come first: these are from all over the picture
     parts = sorted(plan.parts(), key=lambda part: int(plan.places[part.low : part.high].min()))
-    picture.asked += len(parts)
     done: set[tuple[int, int]] = set()
 
     def work(number: int) -> None:
@@ -258,6 +257,8 @@ def _look_for_absent(picture: Picture) -> None:
 
 def _add(picture: Picture, part: PointPart, done: set[tuple[int, int]], is_over: Callable[[], bool]) -> None:
     view = picture.view
+    with picture._guard:
+        picture.asked += 1
     with closing(picture.snapshot.read(part)) as chunks:
         for seen in chunks:
             if not seen.object_is_stored:

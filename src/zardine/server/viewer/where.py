@@ -84,14 +84,18 @@ def objects_of(snapshot: Snapshot, view: View, gone: Callable[[], bool]) -> dict
         missing = list(islice((place for place in _places(ranges) if place not in inside), _MOST_OBJECTS))
         stored = len(inside)
     else:
-        looked = min(total, _MOST_OBJECTS if array.store.has_cheap_looks else _MOST_ASKED)
-        missing = []
+        places = list(islice(_places(ranges), _MOST_OBJECTS))
+        missing = [place for place in places if snapshot.is_absent(place)]
+        known = set(missing)
+        others = [place for place in places if place not in known]
+        asked = others if array.store.has_cheap_looks else others[:_MOST_ASKED]
+        looked = len(missing) + len(asked)
 
         def look(place: tuple[int, ...]) -> None:
-            if gone() or snapshot.is_absent(place) or not array.store.exists(array._handle.key(place)):
+            if gone() or not array.store.exists(array._handle.key(place)):
                 missing.append(place)
 
-        for_each(look, islice(_places(ranges), looked), looked, most_requests(array.store))
+        for_each(look, asked, len(asked), most_requests(array.store))
         stored = looked - len(missing)
     blocks = [
         {
