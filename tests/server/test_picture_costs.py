@@ -147,6 +147,32 @@ def test_samples_become_the_whole_picture(
     assert (facts["chunks"], facts["total"], facts["missing"]) == (chunks.size, chunks.size, (~chunks).sum())
 
 
+def test_a_request_that_fails_is_made_again_and_no_chunk_counts_twice(asker: Any) -> None:
+    class Failing(Far):
+        """One whose fifth, tenth, ... request of a chunk fails."""
+
+        asked = 0
+
+        def read(self, key: str, ranges: Any = ((0, None),)) -> Any:
+            self.asked += key.startswith("c/")
+            if key.startswith("c/") and self.asked % 5 == 0:
+                raise StoreError("503 Slow Down")
+            return super().read(key, ranges)
+
+    values = np.random.default_rng(4).normal(size=(16, 48))
+    inner = MemoryStore()
+    zardine.create_array(inner, data=values, chunks=(4, 4), shards=(8, 8))
+    ask: Asker = asker(counted(inner, Failing))
+    number = ask.json("node")["snapshot"]
+    view = {"axes": "0,1", "at": "0,0", "box": "0,16,0,48", "step": "8,16", "reduce": "mean", "snapshot": number}
+    statuses = [ask.ask("picture", **view)[0] for _ in range(30)]
+    assert statuses[0] == 500
+    assert statuses[-1] == 200
+    facts, pixels, _ = ask.picture(**view)
+    assert facts["chunks"] == facts["total"] == 48
+    np.testing.assert_allclose(pixels, values.reshape(2, 8, 3, 16).mean((1, 3)))
+
+
 def test_a_picture_of_many_objects_far_away_is_a_sample(asker: Any) -> None:
     """Where each chunk is a request there are so many of them and no more, from all over the picture."""
     inner = MemoryStore()

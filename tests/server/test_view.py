@@ -182,6 +182,19 @@ def test_an_array_of_ten_thousand_million_elements(see: Any, tmp_path: Path) -> 
     np.testing.assert_array_equal(page.elements((500, 500))[..., 0], expected)
 
 
+def test_a_picture_that_stays_a_sample_says_so(see: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zardine.server.viewer.picture._MOST_SAMPLED", 100)
+    zardine.create_array(tmp_path / "a.zarr", data=np.ones((160, 160), "u1"), chunks=(2, 2), shards=(160, 160))
+    page = see(tmp_path / "a.zarr")
+    page.wait_for_picture()
+    share = f"{int(page.page.get_attribute('#read', 'data-chunks')) / 64:.0f}"
+    assert 1 <= int(share) < 5
+    assert page.text("#read").endswith("% of 6400 chunks read, a sample from all over the picture: zoom in to see more")
+    page.open("", box="0,16,0,16")
+    page.wait_for_picture()
+    assert page.text("#read") == "all 64 chunks read"
+
+
 def test_a_slider_decodes_what_is_shown(see: Any, tmp_path: Path) -> None:
     array = zardine.create_array(tmp_path / "a.zarr", shape=(200, 256, 256), chunks=(1, 256, 256), dtype="i4")
     array[...] = np.arange(200)[:, None, None]

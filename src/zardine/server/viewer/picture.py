@@ -230,10 +230,12 @@ def _read_sample(picture: Picture, is_over: Callable[[], bool]) -> None:
         if number == 0 or not is_over():
             _add(picture, parts[number], done, is_over)
 
-    for_each(work, range(len(parts)), len(parts), most_requests(store))
-    objects = zip(picture.rows.objects(chosen[:, 0]), picture.columns.objects(chosen[:, 1]), strict=True)
-    pairs = zip(picture.left, objects, strict=True)
-    picture.left = [place for place, inside in pairs if place not in done and inside not in picture.absent]
+    try:
+        for_each(work, range(len(parts)), len(parts), most_requests(store))
+    finally:
+        objects = zip(picture.rows.objects(chosen[:, 0]), picture.columns.objects(chosen[:, 1]), strict=True)
+        pairs = zip(picture.left, objects, strict=True)
+        picture.left = [place for place, inside in pairs if place not in done and inside not in picture.absent]
 
 
 def _look_for_absent(picture: Picture) -> None:
