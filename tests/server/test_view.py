@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from starlette.routing import Mount
 
 import zardine
 from server import docs_picture
-from server.browser import chromium, grey, see
+from server.browser import Page, chromium, grey, see
 from servers import servers
 from zardine.server.running import Server
 
@@ -181,6 +182,19 @@ def test_an_array_of_ten_thousand_million_elements(see: Any, tmp_path: Path) -> 
     np.testing.assert_array_equal(page.elements((500, 500))[..., 0], expected)
 
 
+def test_a_picture_that_stays_a_sample_says_so(see: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zardine.server.viewer.picture._MOST_SAMPLED", 100)
+    zardine.create_array(tmp_path / "a.zarr", data=np.ones((160, 160), "u1"), chunks=(2, 2), shards=(160, 160))
+    page = see(tmp_path / "a.zarr")
+    page.wait_for_picture()
+    share = f"{int(page.page.get_attribute('#read', 'data-chunks')) / 64:.0f}"
+    assert 1 <= int(share) < 5
+    assert page.text("#read").endswith("% of 6400 chunks read, a sample from all over the picture: zoom in to see more")
+    page.open("", box="0,16,0,16")
+    page.wait_for_picture()
+    assert page.text("#read") == "all 64 chunks read"
+
+
 def test_a_slider_decodes_what_is_shown(see: Any, tmp_path: Path) -> None:
     array = zardine.create_array(tmp_path / "a.zarr", shape=(200, 256, 256), chunks=(1, 256, 256), dtype="i4")
     array[...] = np.arange(200)[:, None, None]
@@ -198,6 +212,45 @@ def test_a_slider_decodes_what_is_shown(see: Any, tmp_path: Path) -> None:
     drawn = int(page.page.get_attribute("#picture", "data-drawn"))
     decoded = int(page.page.get_attribute("#meter", "data-decoded"))
     assert decoded <= drawn < 150
+
+
+def test_the_meter_of_two_stores_at_once(chromium: Any, tmp_path: Path) -> None:
+    """Each store has counts of its own, which never fall, also where the tree asks the other one meanwhile."""
+    zardine.create_array(tmp_path / "small.zarr", data=np.arange(4.0))
+    group = zardine.create_group(tmp_path / "large.zarr")
+    group.create_array("a", data=np.random.default_rng(1).random((600, 600)), chunks=(100, 100))
+    for i in range(20):
+        group.create_array(f"b{i}", shape=(3,), dtype="i4")
+    with zardine.view({"small": tmp_path / "small.zarr", "large": tmp_path / "large.zarr"}) as shown:
+        page = Page(chromium, shown.server)
+        page.page.add_init_script(
+            "window.said = [];"
+            "const note = (meter) => meter && new MutationObserver(() => said.push(meter.textContent))"
+            ".observe(meter, {childList: true});"
+            " addEventListener('DOMContentLoaded', () => note(document.getElementById('meter')))"
+        )
+        page.open("a", name="large").wait_for_picture()
+        for name, path in (("small", ""), ("large", "a"), ("small", ""), ("large", "a")):
+            page.page.evaluate("address => { location.hash = address; }", f"#name={name}&path={path}")
+            page.page.wait_for_function(
+                "name => document.getElementById('title').textContent.startsWith(name)", arg=name
+            )
+            page.wait_for_picture()
+            page.page.wait_for_timeout(200)
+        said = page.page.evaluate("() => said")
+        page.close()
+    assert len(said) > 8
+    assert not [text for text in said if "-" in text]
+    totals: dict[str, list[int]] = {"small": [], "large": []}
+    for text in said:
+        found = re.fullmatch(
+            r"this move: (\d+) requests, .*, (\d+) chunks decoded; this page, of (\w+): (\d+), .*", text
+        )
+        assert found is not None, text
+        assert int(found[1]) <= int(found[4])
+        totals[found[3]].append(int(found[4]))
+    assert all(numbers == sorted(numbers) for numbers in totals.values()), totals
+    assert all(totals.values())
 
 
 def test_what_is_changed_is_told_and_not_mixed(see: Any, tmp_path: Path) -> None:

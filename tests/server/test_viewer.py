@@ -17,7 +17,7 @@ import pytest
 import zardine
 from servers import servers
 from zardine import vectors
-from zardine.server.viewer.canvas import DAMAGED, FILL, GUESSED, MISSING, NAN, VALUE, Canvas, Frame, spread
+from zardine.server.viewer.canvas import DAMAGED, FILL, GUESSED, MISSING, NAN, VALUE, Canvas, Frame, numbers_of, spread
 from zardine.server.viewer.geometry import share_of
 from zardine.server.viewer.snapshot import ChangedError
 from zardine.server.viewer.steady import NobodyWaits, SteadyStore
@@ -426,11 +426,11 @@ def test_the_share_of_a_box() -> None:
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 9), (7, 3), (16, 16), (33, 5)])
 def test_a_sample_comes_to_every_place_once(rows: int, columns: int) -> None:
-    numbers = 1 << ((rows - 1).bit_length() + (columns - 1).bit_length())
-    places = list(spread(rows, columns, 0, numbers))
-    assert sorted(places) == [(i, j) for i in range(rows) for j in range(columns)]
-    halves = [list(spread(rows, columns, start, 2)) for start in range(0, numbers, 2)]
-    assert [place for half in halves for place in half] == places
+    numbers = numbers_of(rows, columns)
+    places = spread(rows, columns, 0, numbers)
+    assert sorted(places.tolist()) == [[i, j] for i in range(rows) for j in range(columns)]
+    halves = [spread(rows, columns, start, 2) for start in range(0, numbers, 2)]
+    np.testing.assert_array_equal(np.concatenate(halves), places)
 
 
 def test_what_is_not_read_is_guessed_from_what_is_near() -> None:

@@ -21,6 +21,10 @@ from zardine.server.viewer.snapshot import Snapshot
 
 MOST_READ: Final = 2**23
 """Bytes of the coordinates of an axis that are read as a whole."""
+_MOST_OBJECTS: Final = 2**13
+"""Stored objects that they may lie in, to be read as a whole."""
+_MOST_ASKED: Final = 2**9
+"""The same where each is a request."""
 _MOST_KNOTS: Final = 513
 """Values that stand for the coordinates of an axis that are not evenly spaced; the page interpolates between them."""
 _EVEN: Final = 0.01
@@ -43,7 +47,7 @@ _MOST_NAMED: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinate:
-    """The array that holds the coordinates of an axis. ``values`` is the array itself if it is too large to read."""
+    """The array that holds the coordinates of an axis. ``values`` is the array itself if it is too much to read."""
 
     array: Array
     values: Any
@@ -68,7 +72,9 @@ def _read(served: Served, path: str, name: str | None, length: int) -> Coordinat
     node = None if inner is None else _array(served, inner)
     if node is None:
         return None
-    return Coordinate(node, node[:] if node.nbytes <= MOST_READ else node)
+    most = _MOST_OBJECTS if node.store.has_cheap_looks else _MOST_ASKED
+    is_small = node.nbytes <= MOST_READ and node._handle.layout.grids.storage[0].count <= most
+    return Coordinate(node, node[:] if is_small else node)
 
 
 def axes_facts(served: Served, snapshot: Snapshot, path: str) -> list[dict[str, Any]]:

@@ -17,6 +17,9 @@ REDUCTIONS: Final = ("nearest", "mean", "max", "min")
 _FEW: Final = 64
 """Elements of a pixel, along an axis, that are taken one after the other."""
 
+_BAND: Final = 2**18
+"""Pixels of some rows that are worked on together."""
+
 VALUE: Final = 1
 MISSING: Final = 2
 """Not stored: it reads as the fill value."""
@@ -66,8 +69,9 @@ class Canvas:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory taken, about."""
-        return self.states.size * 17
+        """Bytes of memory taken."""
+        made = (self._sums, self._counts) if self.reduction == "mean" else (self._kept,)
+        return self.states.nbytes + sum(each.nbytes for each in made)
 
     def add(
         self, row: int, column: int, numbers: npt.NDArray[Any], absent: npt.NDArray[np.bool_] | None = None
@@ -106,15 +110,29 @@ class Canvas:
 
     def finished(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
         """Return the pixels and their states; what was not read yet is guessed from what is near it."""
-        if self.reduction == "mean":
-            pixels = (self._sums / np.maximum(self._counts, 1)).astype(self._dtype)
-        else:
-            pixels = np.where(self.states & VALUE, self._kept, np.zeros((), self._dtype))
-        known = self.states != 0
+        pixels, states = np.zeros(self.states.shape, self._dtype), self.states.copy()
+        for some in self._bands():
+            if self.reduction == "mean":
+                pixels[some] = self._sums[some] / np.maximum(self._counts[some], 1)
+            else:
+                np.copyto(pixels[some], self._kept[some], where=(states[some] & VALUE).astype(np.bool_))
+        known = states != 0
         if known.all() or not known.any():
-            return pixels, self.states.copy()
-        source = _nearest_known(known)
-        return pixels[source], np.where(known, self.states, self.states[source] | GUESSED).astype(np.uint8)
+            return pixels, states
+        there: npt.NDArray[np.bool_] = np.logical_or.reduce(known, axis=1)
+        rows = _nearest(there[None, :])[0]
+        guessed, sure = np.empty_like(pixels), states.copy()
+        for some in self._bands():
+            source = rows[some, None], _nearest(known[rows[some]])
+            guessed[some] = pixels[source]
+            states[some] = np.where(known[some], sure[some], sure[source] | GUESSED)
+        return guessed, states
+
+    def _bands(self) -> Iterator[slice]:
+        """Yield some rows at a time, so that what is worked out meanwhile takes little memory."""
+        height = max(1, _BAND // max(1, self.states.shape[1]))
+        for start in range(0, self.states.shape[0], height):
+            yield slice(start, start + height)
 
     def _add_middles(
         self, row: int, column: int, numbers: npt.NDArray[Any], absent: npt.NDArray[np.bool_] | None
@@ -166,8 +184,8 @@ class Canvas:
                 states |= np.where(_over(np.logical_or, mask, cuts), np.uint8(state), np.uint8(0))
 
 
-def spread(rows: int, columns: int, start: int, count: int) -> Iterator[tuple[int, int]]:
-    """Yield places of a grid so that the first few lie all over it, and at last each came once.
+def spread(rows: int, columns: int, start: int, count: int) -> npt.NDArray[np.int64]:
+    """Return places of a grid, shape ``(n, 2)``, so that the first few lie all over it, and at last each came once.
 
     These are the places of numbers ``start`` to ``start + count`` (exclusive), of as many as a grid has whose sides are
     the next powers of two; some of these give no place.
@@ -180,7 +198,13 @@ def spread(rows: int, columns: int, start: int, count: int) -> Iterator[tuple[in
     for position, (axis, bit) in enumerate(bits):
         places[axis] |= ((numbers >> position) & 1) << bit
     inside = (places[0] < rows) & (places[1] < columns)
-    yield from zip(places[0][inside].tolist(), places[1][inside].tolist(), strict=True)
+    found: npt.NDArray[np.int64] = places.T[inside]
+    return found
+
+
+def numbers_of(rows: int, columns: int) -> int:
+    """Return how many numbers :func:`spread` takes for a grid."""
+    return 1 << ((rows - 1).bit_length() + (columns - 1).bit_length())
 
 
 def _neutral(reduction: Reduction, dtype: np.dtype[Any]) -> Any:
@@ -236,17 +260,10 @@ def _either(first: npt.NDArray[np.bool_] | None, second: npt.NDArray[np.bool_] |
     return first | second
 
 
-def _nearest_known(known: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return for each pixel one that is known: the nearest in the nearest row that has any."""
-    there: npt.NDArray[np.bool_] = np.logical_or.reduce(known, axis=1)
-    rows = _nearest(there[None, :])[0]
-    return np.broadcast_to(rows[:, None], known.shape), _nearest(known[rows])
-
-
-def _nearest(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _nearest(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     """Return for each place the nearest one along the last axis that is known; each row has some."""
     count = known.shape[1]
-    places = np.arange(count)
+    places = np.arange(count, dtype=np.int32)
     before = np.maximum.accumulate(np.where(known, places, -count), axis=1)
     after = np.minimum.accumulate(np.where(known, places, 2 * count)[:, ::-1], axis=1)[:, ::-1]
     return np.where(places - before <= after - places, before, after)
@@ -263,5 +280,6 @@ __all__ = [
     "Canvas",
     "Frame",
     "Reduction",
+    "numbers_of",
     "spread",
 ]

@@ -15,6 +15,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 import zardine
+from zardine.engine.workers import for_each, most_requests
+from zardine.indexing.plan import GridPart
 from zardine.metadata.documents import GroupMetadata
 from zardine.nodes.array import Array
 from zardine.server.data import not_found
@@ -276,7 +278,7 @@ def _picture(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool])
         "rows": [each * down for each in (view.rows.start, view.rows.stop, view.rows.step)],
         "columns": [each * across for each in (view.columns.start, view.columns.stop, view.columns.step)],
         "level": level["path"],
-        "chunks": min(len(picture.done), picture.total),
+        "chunks": picture.seen,
         "total": picture.total,
         "damaged": picture.damaged,
         "missing": picture.missing,
@@ -322,10 +324,10 @@ def _table(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -
         raise Refusal(400, f"a table has {_MOST_CELLS} cells at most")
     cells = np.empty(lengths, object)
     damaged = 0
-    for part in snapshot.parts(tuple(starts), tuple(stops)):
-        if gone():
-            break
-        for i, seen in enumerate(snapshot.read(part)):
+
+    def read(part: GridPart) -> None:
+        nonlocal damaged
+        for i, seen in enumerate(() if gone() else snapshot.read(part)):
             place = part.outer(i)
             if seen.error is not None:
                 damaged += 1
@@ -337,6 +339,8 @@ def _table(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -
                 for index in np.ndindex(block.shape):
                     texts[index] = exact(block[index])
                 cells[place] = texts
+
+    for_each(read, snapshot.parts(tuple(starts), tuple(stops)), int(np.prod(lengths)), most_requests(array.store))
     order = [axis for axis in range(array.ndim) if axis not in axes] + list(axes)
     plain = cells.transpose(order).reshape([lengths[axis] for axis in axes] or [1])
     return _json({"cells": plain.tolist(), "damaged": damaged})

@@ -13,8 +13,8 @@ from zardine.engine.read_each import SeenChunk
 class Kept:
     """Decoded chunks by the number of their snapshot and their place, and pictures by that and what they show."""
 
-    chunks: Cache[tuple[int, tuple[int, ...]], SeenChunk] = field(default_factory=lambda: Cache(256 * 2**20))
-    pictures: Cache[Any, Any] = field(default_factory=lambda: Cache(128 * 2**20))
+    chunks: Cache[tuple[int, tuple[int, ...]], SeenChunk] = field(default_factory=lambda: Cache(80 * 2**20))
+    pictures: Cache[Any, Any] = field(default_factory=lambda: Cache(72 * 2**20))
 
 
 __all__ = ["Kept"]

@@ -134,7 +134,7 @@ def coarser(served: Served, snapshot: Snapshot, path: str, view: View) -> tuple[
         other = _array(served, inner)
         if other is None:
             return snapshot, view, nothing
-        companion = snapshot.companions.setdefault(inner, Snapshot(other, snapshot.kept))
+        companion = snapshot.companions.setdefault(inner, Snapshot(other, snapshot.kept, decoded=snapshot.decoded))
     other = companion.array
     at = tuple(min(i // f, n - 1) for i, f, n in zip(view.at, factors, other.shape, strict=True))  # type: ignore[operator]
     rows = view.rows if view.down is None else _scaled(view.rows, down, other.shape[view.down])

@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from threading import Lock
 from typing import Any, Final, TypeVar
 
+from zardine.buffers import Ints
 from zardine.engine.freshness import check_fresh
 from zardine.engine.read_each import SeenChunk, read_each
-from zardine.errors import ArrayChangedError
-from zardine.indexing.plan import GridPart, plan_grid
-from zardine.indexing.selection import AxisSlice, GridSelection
+from zardine.engine.stored import MOST_LISTED, stored_objects
+from zardine.errors import ArrayChangedError, StoreError
+from zardine.indexing.plan import GridPart, PointPart, PointPlan, plan_grid, plan_points
+from zardine.indexing.selection import AxisSlice, GridSelection, PointSelection
 from zardine.nodes.array import Array
 from zardine.server.viewer.kept import Kept
 from zardine.server.viewer.values import Marks
-from zardine.stores.base import Version
 
 T = TypeVar("T")
 
 _serial = count(1)
 
 _OF_A_CHUNK: Final = 512
+_MOST_NOTED: Final = 2**14
+"""Objects whose versions are known; those read longest ago are forgotten."""
 _MOST_LOOKED: Final = 64
 """Objects that are looked at to tell whether something was changed."""
 _MOST_ASKED: Final = 8
 """The same where a look is a request."""
 
 
+_ABSENT: Final = object()
+"""The version of an object that is not stored; ``None`` is that of stored objects in a store without versions."""
+
+
 class ChangedError(Exception):
     """What is stored is not any more what the snapshot has seen."""
+
+
+class Tally:
+    """A number that many threads add to."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._guard = Lock()
+
+    def add(self) -> None:
+        """Count one more."""
+        with self._guard:
+            self.number += 1
 
 
 @dataclass(slots=True, eq=False)
@@ -43,13 +64,14 @@ class Snapshot:
     is_old: bool = False
     """Whether something is known to have changed since."""
     marks: Marks = field(init=False)
-    decoded: int = 0
-    """Chunks that were decoded for it."""
+    decoded: Tally = field(default_factory=Tally)
+    """Chunks that were decoded for the page."""
     companions: dict[str, Snapshot] = field(default_factory=dict)
     """Of arrays that are seen together with this one: the other levels of a pyramid, by their paths."""
     _once: dict[str, Any] = field(default_factory=dict)
-    _seen: dict[str, Version | None] = field(default_factory=dict)
+    _seen: OrderedDict[str, object] = field(default_factory=OrderedDict)
     _guard: Any = field(default_factory=Lock)
+    _looking: Any = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         self.marks = Marks(self.array.metadata)
@@ -60,11 +82,48 @@ class Snapshot:
         nothing = (False,) * len(axes)
         yield from plan_grid(GridSelection(axes, nothing, nothing), self.array._handle.layout.grids).parts()
 
-    def read(self, part: GridPart) -> Iterator[SeenChunk]:
-        """Yield the chunks of a part, decoded, out of what is kept where it is there.
+    def plan(self, coordinates: tuple[Ints, ...]) -> PointPlan:
+        """Return the plan of the chunks that have the elements at ``coordinates``, grouped by stored object."""
+        points = PointSelection(coordinates, coordinates[0].shape)
+        return plan_points(points, self.array._handle.layout.grids)
 
-        Raises :class:`ChangedError` where an object is another one than before, or the array is.
+    def is_absent(self, coordinates: tuple[int, ...]) -> bool:
+        """Return whether an object of the grid is known not to be stored."""
+        key = self.array._handle.key(coordinates)
+        with self._guard:
+            if key in self._seen:
+                return self._seen[key] is _ABSENT
+        listed: frozenset[tuple[int, ...]] | None = self._once.get("listed")
+        return listed is not None and coordinates not in listed
+
+    def listed(self) -> frozenset[tuple[int, ...]] | None:
+        """Return the grid coordinates of all stored objects, found by one listing when this is first called.
+
+        ``None`` if the store lists nothing, or more than :data:`~zardine.engine.stored.MOST_LISTED` are stored.
         """
+        with self._looking:
+            return self.once("listed", self._list)
+
+    def _list(self) -> frozenset[tuple[int, ...]] | None:
+        if not self.array.store.supports_listing:
+            return None
+        try:
+            found = {place for _, place in islice(stored_objects(self.array._handle), MOST_LISTED + 1)}
+        except StoreError:  # one may read, and not list
+            return None
+        return frozenset(found) if len(found) <= MOST_LISTED else None
+
+    def read(self, part: GridPart | PointPart) -> Generator[SeenChunk]:
+        """Yield the chunks of a part, decoded; from the cache if they are there.
+
+        An object that was not stored once is not asked for again. Raises :class:`ChangedError` if an object has another
+        version than before, or the array is another one.
+        """
+        handle = self.array._handle
+        if self.is_absent(part.object):
+            key = handle.key(part.object)
+            yield from (SeenChunk(part.chunk(i), key, None, False) for i in range(part.count))
+            return
         known = [self.kept.chunks.get((self.number, part.chunk(i))) for i in range(part.count)]
         kept = [each for each in known if each is not None]
         if len(kept) == part.count and (
@@ -73,14 +132,17 @@ class Snapshot:
             yield from kept
             return
         try:
-            for each in read_each(self.array._handle, part):
-                self._note(each.key, each.version)
+            if not self.array.store.has_cheap_looks:
+                with self._looking:  # one thread asks for the document, and the others need not
+                    check_fresh(handle)
+            for each in read_each(handle, part):
+                self._note(each.key, each.version if each.object_is_stored else _ABSENT)
                 nbytes = 0
                 if each.values is not None:
                     nbytes = each.values.nbytes
-                    with self._guard:
-                        self.decoded += 1
-                self.kept.chunks.put((self.number, each.place), each, nbytes + _OF_A_CHUNK)
+                    self.decoded.add()
+                if each.object_is_stored:
+                    self.kept.chunks.put((self.number, each.place), each, nbytes + _OF_A_CHUNK)
                 yield each
         except ArrayChangedError as error:
             self.is_old = True
@@ -103,9 +165,11 @@ class Snapshot:
             self.is_old = True
             raise ChangedError(str(error)) from None
         with self._guard:
-            lately = list(self._seen)[-(_MOST_LOOKED if self.array.store.has_cheap_looks else _MOST_ASKED) :]
-        for key in lately:
-            self._note(key, self.array.store.version(key))
+            most = _MOST_LOOKED if self.array.store.has_cheap_looks else _MOST_ASKED
+            lately = list(self._seen.items())[-most:]
+        for key, known in lately:
+            version = self.array.store.version(key)
+            self._note(key, _ABSENT if version is None and known is _ABSENT else version)
         for each in list(self.companions.values()):
             try:
                 each.check()
@@ -113,13 +177,16 @@ class Snapshot:
                 self.is_old = True
                 raise
 
-    def _note(self, key: str, version: Version | None) -> None:
+    def _note(self, key: str, version: object) -> None:
+        """Raise :class:`ChangedError` if an object has another version than before."""
         with self._guard:
             known = self._seen.pop(key, version)
             self._seen[key] = known
+            if len(self._seen) > _MOST_NOTED:
+                self._seen.popitem(last=False)
         if known != version:
             self.is_old = True
             raise ChangedError(f"what is stored at {key!r} was changed")
 
 
-__all__ = ["ChangedError", "Snapshot"]
+__all__ = ["ChangedError", "Snapshot", "Tally"]

@@ -6,6 +6,7 @@ import copy
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from threading import Lock
 from typing import Any, Final
 
@@ -15,11 +16,13 @@ from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.server.served import Served
 from zardine.server.viewer.kept import Kept
-from zardine.server.viewer.snapshot import ChangedError, Snapshot
+from zardine.server.viewer.snapshot import ChangedError, Snapshot, Tally
 from zardine.server.viewer.steady import SteadyStore
 from zardine.storage import CountingStore
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
+
+_serial = count(1)
 
 _MOST_PAGES: Final = 64
 """Pages that a server knows; of one more it forgets the one that has asked nothing for the longest time."""
@@ -54,6 +57,9 @@ class Viewed:
     store: CountingStore
     kept: Kept
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    number: int = field(default_factory=lambda: next(_serial))
+    """Tells counts that begin at zero from earlier ones of the same page, which the server has forgotten."""
+    decoded: Tally = field(default_factory=Tally)
     guard: Any = field(default_factory=Lock)
     _steady: Cache[str, SteadyStore] = field(default_factory=lambda: Cache(_MOST_STEADY))
 
@@ -81,7 +87,7 @@ class Viewed:
             with self.guard:
                 known = self.snapshots.get(path)
                 if known is None or known.is_old or known.array is not array:
-                    known = self.snapshots[path] = Snapshot(array, self.kept)
+                    known = self.snapshots[path] = Snapshot(array, self.kept, decoded=self.decoded)
                 return known
         known = self.snapshots.get(path)
         if known is None or known.number != number:
@@ -117,12 +123,13 @@ class Viewed:
         return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
 
     def meter(self) -> dict[str, int]:
-        """Return what the page has asked of the store so far, and what was decoded for it."""
+        """Return what the page has asked of this store so far, and what was decoded for it; no count ever falls."""
         counts = self.store.counts
         return {
+            "number": self.number,
             "requests": counts.requests,
             "bytes": counts.bytes_read,
-            "decoded": sum(each.decoded for each in list(self.snapshots.values())),
+            "decoded": self.decoded.number,
         }
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import islice, product
+from collections.abc import Callable, Iterator
+from itertools import islice
 from math import prod
 from typing import Any, Final
-
-import numpy as np
 
 from zardine.engine.read_index import read_index
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError
 from zardine.nodes.display import codec_text
-from zardine.server.viewer.picture import View
+from zardine.server.viewer.picture import View, objects_below
 from zardine.server.viewer.snapshot import Snapshot
 
+_FEW: Final = 16
+"""Objects that are looked for one by one; of more there is a listing, if they are not too many for one."""
 _MOST_OBJECTS: Final = 4096
-"""Objects that are looked for at a time."""
+"""Objects that are looked for at a time, and blocks that one answer has."""
 _MOST_ASKED: Final = 256
 """The same where a look is a request."""
 
@@ -70,27 +70,33 @@ def _shard_facts(snapshot: Snapshot, coordinates: tuple[int, ...], key: str) -> 
 
 
 def objects_of(snapshot: Snapshot, view: View, gone: Callable[[], bool]) -> dict[str, Any]:
-    """Return which of the stored objects below a picture are not there: their blocks of elements.
+    """Return which objects below a picture are not stored: their blocks of elements, and how many are stored.
 
-    Where they are many, of the first ones only.
+    If there are many, only the first ones are looked for.
     """
     array = snapshot.array
     grids = array._handle.layout.grids.storage
-    firsts = [int(grid.locate(np.array([i]))[0][0]) for grid, i in zip(grids, view.at, strict=True)]
-    ranges = [range(first, first + 1) for first in firsts]
-    for axis, frame in ((view.down, view.rows), (view.across, view.columns)):
-        if axis is not None:
-            low, high = grids[axis].locate(np.array([frame.start, frame.stop - 1], np.int64))[0].tolist()
-            ranges[axis] = range(low, high + 1)
-    most = _MOST_OBJECTS if array.store.has_cheap_looks else _MOST_ASKED
-    places = list(islice(product(*ranges), most))
-    missing: list[tuple[int, ...]] = []
+    ranges = objects_below(snapshot, view)
+    total = looked = prod(map(len, ranges))
+    listed = snapshot.listed() if total > _FEW else None
+    if listed is not None:
+        inside = {place for place in listed if all(i in each for i, each in zip(place, ranges, strict=True))}
+        missing = list(islice((place for place in _places(ranges) if place not in inside), _MOST_OBJECTS))
+        stored = len(inside)
+    else:
+        places = list(islice(_places(ranges), _MOST_OBJECTS))
+        missing = [place for place in places if snapshot.is_absent(place)]
+        known = set(missing)
+        others = [place for place in places if place not in known]
+        asked = others if array.store.has_cheap_looks else others[:_MOST_ASKED]
+        looked = len(missing) + len(asked)
 
-    def look(place: tuple[int, ...]) -> None:
-        if not gone() and not array.store.exists(array._handle.key(place)):
-            missing.append(place)
+        def look(place: tuple[int, ...]) -> None:
+            if gone() or not array.store.exists(array._handle.key(place)):
+                missing.append(place)
 
-    for_each(look, places, len(places), most_requests(array.store))
+        for_each(look, asked, len(asked), most_requests(array.store))
+        stored = looked - len(missing)
     blocks = [
         {
             "start": [grid.start(i) for grid, i in zip(grids, place, strict=True)],
@@ -98,7 +104,17 @@ def objects_of(snapshot: Snapshot, view: View, gone: Callable[[], bool]) -> dict
         }
         for place in sorted(missing)
     ]
-    return {"missing": blocks, "looked": len(places), "total": prod(map(len, ranges))}
+    return {"missing": blocks, "stored": stored, "looked": looked, "total": total}
+
+
+def _places(ranges: list[range]) -> Iterator[tuple[int, ...]]:
+    """Yield all combinations in C order, as ``itertools.product`` does, which makes tuples of the ranges first."""
+    if not ranges:
+        yield ()
+        return
+    for i in ranges[0]:
+        for rest in _places(ranges[1:]):
+            yield i, *rest
 
 
 __all__ = ["chunk_at", "objects_of"]

@@ -303,7 +303,9 @@ export class ArrayView {
   #taken(shown) {
     const { read } = this.#parts;
     const share = shown.total ? (100 * shown.chunks) / shown.total : 100;
-    const words = shown.finished ? (shown.total === 1 ? "the one chunk read" : `all ${shown.total} chunks read`) : `${share < 1 ? share.toPrecision(2) : Math.floor(share)} % of ${shown.total} chunks read`;
+    const part = `${share < 1 ? share.toPrecision(2) : Math.floor(share)} % of ${shown.total} chunks read`;
+    const all = shown.total === 1 ? "the one chunk read" : `all ${shown.total} chunks read`;
+    const words = shown.chunks === shown.total ? all : shown.finished ? `${part}, a sample from all over the picture: zoom in to see more` : part;
     read.textContent = [words + (shown.level ? ` of the level ${shown.level}` : ""), shown.missing ? `${shown.missing} not stored` : "", shown.damaged ? `${shown.damaged} damaged` : ""].filter(Boolean).join(", ");
     read.dataset.chunks = shown.chunks;
     shown.labels.forEach((label, axis) => {

@@ -18,9 +18,12 @@ let view = null;
 let facts = null;
 let state = {};
 let opening = 0;
+let shown = null; // the name of the store of the node that is opened
 
-listen("meter", (move, all) => {
-  meter.textContent = `this move: ${move.requests} requests, ${bytes(move.bytes)}, ${move.decoded} chunks decoded; this page: ${all.requests}, ${bytes(all.bytes)}`;
+listen("meter", (name, move, all) => {
+  if (name !== shown) return; // the tree asks other stores
+  const whole = served.nodes.length > 1 ? `this page, of ${name}` : "this page";
+  meter.textContent = `this move: ${move.requests} requests, ${bytes(move.bytes)}, ${move.decoded} chunks decoded; ${whole}: ${all.requests}, ${bytes(all.bytes)}`;
   meter.dataset.requests = all.requests;
   meter.dataset.moveRequests = move.requests;
   meter.dataset.decoded = all.decoded;
@@ -51,6 +54,7 @@ async function open(wanted, lasting = false) {
   view = facts = null;
   notice.hidden = true;
   delete notice.dataset.changed;
+  shown = wanted.name;
   beginMove();
   try {
     const found = await json(wanted, "node");

@@ -22,8 +22,8 @@ function pageName() {
   }
 }
 
-let previous = null; // counts at the end of the move before
-let current = null;
+const COUNTS = ["requests", "bytes", "decoded"];
+const meters = new Map(); // of each store what was counted, and how much of it at the end of the move before
 const listeners = { meter: [], changed: [] };
 
 /** Call back when counts have come ("meter"), or when what is stored was changed ("changed"). */
@@ -33,18 +33,23 @@ export function listen(what, call) {
 
 /** Begin a new move: what is counted from now on is its own. */
 export function beginMove() {
-  previous = current;
+  for (const meter of meters.values()) meter.before = { ...meter.all };
 }
 
-function count(response) {
+/** Take the counts of one store, which say what this page has asked of it so far. */
+function count(name, response) {
   const text = response.headers.get("zardine-meter");
   if (!text) return;
-  const counts = JSON.parse(text);
-  if (current && counts.requests < current.requests) return; // an answer that was overtaken
-  current = counts;
-  previous ??= { requests: 0, bytes: 0, decoded: 0 };
-  const move = Object.fromEntries(Object.keys(counts).map((name) => [name, counts[name] - previous[name]]));
-  for (const call of listeners.meter) call(move, counts);
+  const { number, ...counts } = JSON.parse(text);
+  const zero = Object.fromEntries(COUNTS.map((what) => [what, 0]));
+  const meter = meters.get(name) ?? { number, base: zero, all: zero, before: zero };
+  if (number > meter.number) [meter.number, meter.base] = [number, meter.all]; // the server has begun to count anew
+  if (number === meter.number) { // else this answer was overtaken
+    meter.all = Object.fromEntries(COUNTS.map((what) => [what, Math.max(meter.all[what], meter.base[what] + counts[what])]));
+  }
+  meters.set(name, meter);
+  const move = Object.fromEntries(COUNTS.map((what) => [what, meter.all[what] - meter.before[what]]));
+  for (const call of listeners.meter) call(name, move, meter.all);
 }
 
 export function address(state, what, parameters) {
@@ -57,7 +62,7 @@ export function address(state, what, parameters) {
 
 async function answer(state, what, parameters, signal) {
   const response = await fetch(address(state, what, parameters), { signal, cache: "no-store" });
-  count(response);
+  count(state.name, response);
   if (response.status === 409) {
     const { changed } = await response.json();
     for (const call of listeners.changed) call(changed);

@@ -81,8 +81,7 @@ export class Stored {
     this.#looking.ask(async (signal) => {
       const found = await json(this.#state(), "objects", request, signal);
       const what = this.#facts.axes[0]?.shards ? "shards" : "objects";
-      const stored = found.looked - found.missing.length;
-      this.objects.textContent = `${stored} of ${found.looked} ${what} in view are stored${found.looked < found.total ? ` (of ${found.total})` : ""}`;
+      this.objects.textContent = `${found.stored} of ${found.looked} ${what} in view are stored${found.looked < found.total ? ` (of ${found.total})` : ""}`;
       this.#absent = found.missing.map((each) => ({ ...each, colour: ABSENT, dashed: true }));
       this.#marks();
     });
