@@ -35,10 +35,17 @@ _FORMAT = click.option(
     help="The format, where the ending of FILE does not say it: precomputed (neuroglancer), trk, laz, ...",
 )
 
+_ROLES = {"x": "x, or lon", "y": "y, or lat", "z": "z, or depth", "time": "times, as one more axis"}
+
 
 class StoreWords(TypedDict):
     """What a user says of the new store on the command line."""
 
+    x: str | None
+    y: str | None
+    z: str | None
+    time: str | None
+    delimiter: str | None
     chunk_shape: float | tuple[float, ...] | None
     shard_shape: int | tuple[int, ...] | None
     compressor: str | None
@@ -53,6 +60,11 @@ def import_options(command: Callable[..., Any]) -> Callable[..., Any]:
         path_argument(),
         node_option(),
         _FORMAT,
+        *(
+            click.option(f"--{role}", metavar="COLUMN", help=f"Of tables (.csv, ...): the column of {what}.")
+            for role, what in _ROLES.items()
+        ),
+        click.option("--delimiter", metavar="TEXT", help="Of .csv: what is between values (default: as it looks)."),
         click.option(
             "--chunks",
             "--chunk-shape",
@@ -86,7 +98,9 @@ def check_file(file: str) -> None:
 
 def writer_options(words: StoreWords) -> dict[str, Any]:
     """Return what the writer is given."""
-    return {**words, "compressor": None if words["compressor"] == "none" else words["compressor"]}
+    of_tables = {*_ROLES, "delimiter"}
+    given = {name: value for name, value in words.items() if value is not None or name not in of_tables}
+    return {**given, "compressor": None if words["compressor"] == "none" else words["compressor"]}
 
 
 @click.command("import", cls=Command)

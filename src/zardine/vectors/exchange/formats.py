@@ -52,6 +52,7 @@ from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder
 from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.swc import swc_out
+from zardine.vectors.exchange.tables import TABLE_OPTIONS
 from zardine.vectors.exchange.targets import check_apart, check_files, files_of_target
 from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.exchange.unfinished import discard
@@ -78,6 +79,13 @@ class ImportOptions(LineOptions, total=False):
     geometry_type: Literal["streamline", "polyline", "line"]
     bin_shape: Lengths
     out_of_bounds: Literal["raise", "ignore", "expand"]
+    x: str
+    """Of tables: the column that is the first coordinate; so are ``y``, ``z`` and ``time`` the others."""
+    y: str
+    z: str | None
+    time: str | None
+    delimiter: str | None
+    """Of CSV: what is between values."""
     link_attributes: Attributes
     face_attributes: Attributes
 
@@ -140,6 +148,7 @@ FORMATS: dict[str, Format] = {
         Format("gpkg", (".gpkg",), features_out, fates=features.GPKG),
         Format("shp", (".shp",), features_out, fates=features.SHP),
         Format("parquet", (".parquet",), features_out, of_parts=True, fates=features.PARQUET),
+        Format("csv", (".csv", ".tsv"), None, of_parts=True),
         Format("geff", (".geff",), is_folder=True, fates=geff.FATES),
         Format("precomputed", (".precomputed",), is_folder=True, fates=precomputed.FATES),
     )
@@ -147,6 +156,8 @@ FORMATS: dict[str, Format] = {
 """All of them, by their names."""
 
 
+_OF_TABLES = ("csv",)
+"""Formats of columns, some of which are coordinates."""
 _OF_LINES = ("trk", "tck", "trx", "geojson", "gpkg", "shp", "parquet")
 """Formats whose lines can be of several kinds."""
 
@@ -310,7 +321,7 @@ def _planned(
 
 def _plain_options(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The options of a plan, as JSON. Raises ``TypeError`` for others, and :class:`DataError` for wrong codecs."""
-    own = ("dtype", "geometry_type") if name in _OF_LINES else ("dtype",)
+    own = ("dtype", *(("geometry_type",) if name in _OF_LINES else ()), *(TABLE_OPTIONS if name in _OF_TABLES else ()))
     stored = cast(StoreOptions, {each: value for each, value in options.items() if each not in own})
     check_options(stored)
     layout_from(1, stored.get("compressor"), stored.get("codec_config"), stored.get("checksum"), 1)
@@ -343,7 +354,7 @@ def _plan_for(
     parts: FileParts,
 ) -> Plan | None:
     """The plan of an import that is worth one; ``None`` for others."""
-    if set(options) - {*StoreOptions.__annotations__, "dtype", "geometry_type"}:
+    if set(options) - {*StoreOptions.__annotations__, "dtype", "geometry_type", *TABLE_OPTIONS}:
         return None
     store, inner = find_place(path, mode="a")
     if type(store) is not LocalStore or (workers is None and parts.vertices <= WHOLE):
