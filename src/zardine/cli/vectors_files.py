@@ -137,13 +137,14 @@ def import_file(
     from zardine.hierarchy.place import find_place
     from zardine.stores.path import StorePath
     from zardine.vectors import describe_store
-    from zardine.vectors.exchange.formats import format_of, import_vectors, source_of
+    from zardine.vectors.exchange.formats import check_table_options, format_of, import_vectors, source_of
 
     check_file(file)
     if "://" not in file and os.path.isdir(file) and not _is_folder(file, name):
         raise click.ClickException(f"{file!r} is a directory, not a file")
     with arguments():
         chosen = format_of(file, name, stored=True, storage_options=source_options or None)
+        check_table_options(words, chosen)
         source_of(file, chosen, source_options or None)
         store = StorePath(*find_place(path, node, mode="a", storage_options=storage_options or None))
     if not words["overwrite"]:

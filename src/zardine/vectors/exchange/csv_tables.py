@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError
+from zardine.vectors.exchange.csv_values import NUMBER, bare, inferred, parsed
 from zardine.vectors.exchange.losses import reading
-from zardine.vectors.exchange.table_columns import EMPTY, LARGE, TEXT, Facts, facts_of, values_of
+from zardine.vectors.exchange.table_columns import EMPTY, LARGE, TEXT, Facts, values_of
 from zardine.vectors.outside import needing
 
 _DELIMITERS: Final = (",", ";", "\t", "|", " ")
@@ -31,9 +32,6 @@ _LINES: Final = 20
 _COPIES: Final = 12
 """Bytes of arrays for each byte of a block, about."""
 _BOM: Final = b"\xef\xbb\xbf"
-_ABSENT: Final = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "#N/A")
-"""What stands for a missing value among numbers and truth values; in text only what is empty, without quotes."""
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)", re.ASCII | re.IGNORECASE)
 
 
 class CsvTable:
@@ -50,7 +48,6 @@ class CsvTable:
         with needing(source):
             self._arrow: Any = import_module("pyarrow")
             self._csv: Any = import_module("pyarrow.csv")
-            self._compute: Any = import_module("pyarrow.compute")
         given = _delimiter(options.get("delimiter"))
         if given is None and source.suffix.lower() == ".tsv":
             given = "\t"
@@ -76,18 +73,18 @@ class CsvTable:
 
     # where rows are
 
-    def _head(self, file: BinaryIO, given: str | None) -> tuple[list[str], str, int, tuple[int, int]]:
-        """Names of columns, delimiter, how many lines of comments there are, and byte and line of the first row."""
+    def _head(self, file: BinaryIO, given: str | None) -> tuple[list[str], str, list[str], tuple[int, int]]:
+        """Names of columns, delimiter, comments, and byte and line of the first row."""
         data = file.read(_HEAD)
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise DataError(f"{self._source} is UTF-16: save it as UTF-8")
         at = len(_BOM) if data.startswith(_BOM) else 0
-        line, comments, last = 1, 0, ""
+        line, comments = 1, list[str]()
         for each in data[at:].splitlines(keepends=True):
             if each.strip() and not each.startswith(b"#"):
                 break
             if each.strip():
-                comments, last = comments + 1, self._text(each, line).lstrip("#").strip()
+                comments.append(self._text(each, line).lstrip("#").strip())
             at, line = at + len(each), line + 1
         sample = self._text(data[at:], line, is_cut=len(data) == _HEAD)
         rows = list(_sampled(sample, given))
@@ -95,14 +92,14 @@ class CsvTable:
             what = "only comments" if comments else "nothing"
             raise DataError(f"{self._source} holds {what}: a line with the names of columns is needed, such as x,y")
         delimiter, fields, length = rows[0]
-        if all(_NUMBER.fullmatch(each.strip()) for each in fields):
-            names = next(csv.reader([last], delimiter=delimiter), [])
+        if all(NUMBER.fullmatch(each.strip()) for each in fields):
+            names = next(csv.reader(comments[-1:], delimiter=delimiter), [])
             if len(names) != len(fields):
                 told = f"line {line} is {sample[:length].rstrip()[:60]!r}"
                 raise DataError(
                     f"{self._source} has no names of columns: {told}; put a line in front of it, such as x,y"
                 )
-            return [each.strip() for each in names], delimiter, comments - 1, (at, line)
+            return [each.strip() for each in names], delimiter, comments[:-1], (at, line)
         size = len(sample[:length].encode())
         return [each.strip() for each in fields], delimiter, comments, (at + size, line + _lines(data[at : at + size]))
 
@@ -220,62 +217,19 @@ class CsvTable:
             raise
         return columns
 
-    def _bare(self, values: Any) -> Any:
-        """Text without spaces around it, where a value is not missing."""
-        trimmed = self._compute.utf8_trim_whitespace(values)
-        absent = self._compute.is_in(trimmed, value_set=self._arrow.array(_ABSENT))
-        return self._compute.if_else(absent, self._arrow.scalar(None, self._arrow.string()), trimmed)
-
-    def _as(self, values: Any, dtype: Any) -> Any:
-        """Values as numbers, or ``None`` where some are none."""
-        try:
-            if self._arrow.types.is_integer(dtype):  # which would take 0x10, and lose zeros in front
-                if not self._all(values, r"^-?(0|[1-9][0-9]*)$"):
-                    return None
-            elif self._arrow.types.is_boolean(dtype) and not self._all(values, "^(true|false|True|False|TRUE|FALSE)$"):
-                return None
-            return values.cast(dtype)
-        except self._arrow.ArrowInvalid:
-            return None
-
-    def _all(self, values: Any, pattern: str) -> bool:
-        return self._compute.all(self._compute.match_substring_regex(values, pattern)).as_py() in (True, None)
-
     def facts(self, block: int, column: int) -> Facts:
         """Return what is known of the values of a column in a block."""
-        values = self._columns(block)[column]
-        if values.null_count == len(values):
-            return Facts(EMPTY, missing=len(values) > 0)
-        bare = self._bare(values)
-        if bare.null_count == len(bare):
-            words = self._compute.unique(self._compute.utf8_trim_whitespace(values.drop_null())).to_pylist()
-            return Facts("<f8" if {"nan", "NaN"}.issuperset(words) else EMPTY, missing=True)
-        for dtype in (self._arrow.int64(), self._arrow.uint64(), self._arrow.float64(), self._arrow.bool_()):
-            found = self._as(bare, dtype)
-            if found is not None and self._arrow.types.is_floating(dtype):
-                return self._facts_of_floats(bare, found)
-            if found is not None:
-                return facts_of(found)
-        return Facts(TEXT, missing=values.null_count > 0)
-
-    def _facts_of_floats(self, bare: Any, found: Any) -> Facts:
-        """The facts of floats, of text where integers are so long, or begin with zeros, that floats lose them."""
-        if self._all(bare, r"^[+-]?[0-9]+$"):
-            return Facts(TEXT, missing=bare.null_count > 0)
-        whole = self._compute.match_substring_regex(bare, r"^[+-]?[0-9]{16,}$")
-        large = bare.filter(self._compute.fill_null(whole, False)).to_pylist()
-        return Facts("<f8", bare.null_count > 0, any(int(float(each)) != int(each) for each in large))
+        return inferred(self._columns(block)[column])
 
     def values(self, block: int, column: int, facts: Facts) -> npt.NDArray[Any]:
         """Return the values of a column in a block."""
         values, form = self._columns(block)[column], facts.form
         if form in (TEXT, EMPTY):
             return values_of(values, form)
-        bare = self._bare(values)
+        plain = bare(values)
         if form == LARGE:
-            return values_of(bare, form)
-        dtype = np.dtype(facts.kind)
-        found = self._as(bare, self._arrow.from_numpy_dtype(dtype))
+            return values_of(plain, form)
+        found = parsed(plain, self._arrow.from_numpy_dtype(np.dtype(facts.kind)))
         if found is None:
             raise DataError(f"{self._source}, column {self.names[column]!r}: the file has changed while it was read")
         return values_of(found, form)
@@ -283,11 +237,11 @@ class CsvTable:
     def numbers(self, block: int, column: int) -> npt.NDArray[Any]:
         """Return coordinates."""
         values = self._columns(block)[column]
-        bare = self._bare(values)
-        found = self._as(bare, self._arrow.float64())
+        plain = bare(values)
+        found = parsed(plain, self._arrow.float64())
         if found is None:
-            texts = bare.to_pylist()
-            row = next(at for at, each in enumerate(texts) if each is not None and not _NUMBER.fullmatch(each))
+            texts = plain.to_pylist()
+            row = next(at for at, each in enumerate(texts) if each is not None and not NUMBER.fullmatch(each))
             told = f"{self.place(block, row)}, column {self.names[column]!r}: {texts[row][:60]!r} is no number"
             comma = re.fullmatch(r"[+-]?\d+,\d+", texts[row])
             raise DataError(f"{told}; decimals are divided by a point" if comma else told)

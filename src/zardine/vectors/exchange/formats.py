@@ -27,7 +27,7 @@ from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
-from zardine.vectors.exchange import features, geff, meshes, scans, streamlines, swc, trx
+from zardine.vectors.exchange import features, geff, meshes, scans, streamlines, swc, tables, trx
 from zardine.vectors.exchange.export_folder import check_complete
 from zardine.vectors.exchange.export_work import planned_export
 from zardine.vectors.exchange.feature_parts import FeatureParts
@@ -53,6 +53,7 @@ from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder
 from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.swc import swc_out
 from zardine.vectors.exchange.tables import TABLE_OPTIONS
+from zardine.vectors.exchange.tables_out import csv_out, feather_out, parquet_table_out
 from zardine.vectors.exchange.targets import check_apart, check_files, files_of_target
 from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.exchange.unfinished import discard
@@ -148,7 +149,9 @@ FORMATS: dict[str, Format] = {
         Format("gpkg", (".gpkg",), features_out, fates=features.GPKG),
         Format("shp", (".shp",), features_out, fates=features.SHP),
         Format("parquet", (".parquet",), features_out, of_parts=True, fates=features.PARQUET),
-        Format("csv", (".csv", ".tsv"), None, of_parts=True),
+        Format("csv", (".csv", ".tsv"), csv_out, of_parts=True, fates=tables.CSV),
+        Format("feather", (".feather", ".arrow"), feather_out, of_parts=True, fates=tables.ARROW),
+        Format("parquet-table", (".parquet",), parquet_table_out, fates=tables.ARROW),
         Format("geff", (".geff",), is_folder=True, fates=geff.FATES),
         Format("precomputed", (".precomputed",), is_folder=True, fates=precomputed.FATES),
     )
@@ -156,7 +159,7 @@ FORMATS: dict[str, Format] = {
 """All of them, by their names."""
 
 
-_OF_TABLES = ("csv",)
+_OF_TABLES = ("csv", "feather", "parquet", "parquet-table")
 """Formats of columns, some of which are coordinates."""
 _OF_LINES = ("trk", "tck", "trx", "geojson", "gpkg", "shp", "parquet")
 """Formats whose lines can be of several kinds."""
@@ -234,6 +237,7 @@ def import_vectors(
     others three.
     """
     chosen = format_of(source, format, stored=True, storage_options=storage_options)
+    check_table_options(options, chosen)
     given = source_of(source, chosen, storage_options)
     check_room(path, options.get("overwrite", False))
     if options.get("overwrite"):
@@ -285,11 +289,20 @@ def plan_import(
     :func:`import_vectors` for what is wrong with the file.
     """
     chosen = format_of(source, format, stored=True, storage_options=storage_options)
+    check_table_options(options, chosen)
     given = source_of(source, chosen, storage_options)
     target = Place.of(*find_place(path, target_path, mode="a", storage_options=target_options), given=path)
     if options.get("overwrite"):
         _check_stays(given, (target.store, target.path))
     return _planned(given, target, chosen, options, None)
+
+
+def check_table_options(options: Mapping[str, Any], chosen: Format) -> None:
+    """Raise ``TypeError`` where options of tables are given for another format."""
+    for name in TABLE_OPTIONS:
+        known = ("csv",) if name == "delimiter" else _OF_TABLES
+        if options.get(name) is not None and chosen.name not in known:
+            raise TypeError(f"the format {chosen.name} has no option {name!r}, which is of {', '.join(known)}")
 
 
 def _check_stays(given: Path | Place, target: tuple[Store, str]) -> None:

@@ -16,6 +16,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList
 from zardine.vectors.exchange.file_parts import FileParts, Piece, Step, Whole
+from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.losses import bounds_of_nothing, storable
 from zardine.vectors.exchange.table_columns import (
     EMPTY,
@@ -25,8 +26,58 @@ from zardine.vectors.exchange.table_columns import (
     coordinate_columns,
     tell_of_columns,
 )
-from zardine.vectors.outside import warn
+from zardine.vectors.outside import tell_of_comments, warn
 from zardine.vectors.points import write_spooled_points
+
+CSV = fates(
+    two_axes="kept/kept",
+    four_axes="kept/kept: an import names them all",
+    axis_names="kept/kept: as names of columns",
+    units="-/told",
+    precision="kept/kept",
+    integers="kept/kept",
+    floats="kept/kept",
+    booleans="kept/kept",
+    text="kept/told: where all of it looks like numbers, it comes back as such",
+    times="kept/-: as text",
+    several_values="-/told: as columns name_0, name_1",
+    missing_integers="told/-: as float64 and NaN; as text where one is above 2^53",
+    missing_booleans="told/-: as 1.0, 0.0 and NaN",
+    missing_text="kept/kept: empty text is in quotes",
+    vertex_attributes="kept/kept",
+    object_attributes="-/told",
+    ids="-/kept: as the column 'object_id'",
+    groups="-/told",
+    colours="kept/kept: as any column",
+    crs="-/told",
+    bounds="-/told",
+    metadata="-/told",
+    comments="told/-: lines in front that begin with #",
+)
+ARROW = fates(
+    two_axes="kept/kept",
+    four_axes="kept/kept: an import names them all",
+    axis_names="kept/kept: as names of columns",
+    units="-/told",
+    precision="kept/kept",
+    integers="kept/kept",
+    floats="kept/kept",
+    booleans="kept/kept",
+    text="kept/kept",
+    times="told/-: as text (ISO 8601)",
+    several_values="told/told: as columns name_0, name_1; lists are left out",
+    missing_integers="told/-: as float64 and NaN; as text where one is above 2^53",
+    missing_booleans="told/-: as 1.0, 0.0 and NaN",
+    missing_text="kept/kept",
+    vertex_attributes="kept/kept",
+    object_attributes="-/told",
+    ids="-/kept: as the column 'object_id'",
+    groups="-/told",
+    colours="kept/kept: as any column",
+    crs="-/told",
+    bounds="-/told",
+    metadata="-/told",
+)
 
 TABLE_OPTIONS: Final = (*ROLES, "delimiter")
 """The options of tables, which the writer of points does not have."""
@@ -43,7 +94,7 @@ class Table(Protocol):
     """How many blocks there are, one at least."""
     memory: int
     """Bytes that it takes to read one, about."""
-    comments: int
+    comments: list[str]
     """Lines that are none of rows."""
 
     @property
@@ -226,9 +277,7 @@ class TableParts:
         for name in again:
             warn(self._source, f"a second column {scheme.names[scheme.attributes[name]]!r} is the attribute {name!r}")
         tell_of_columns(self._source, {name: scheme.columns[at].form for name, at in scheme.attributes.items()})
-        comments = sum(each.comments for each in self._tables)
-        if comments:
-            warn(self._source, f"{comments} lines of comments are left out")
+        tell_of_comments(self._source, [text for each in self._tables for text in each.comments])
         whole.rename(storable({name: name for name in whole.columns}, self._source))
         given = {"axes": [scheme.names[at] for at in scheme.coordinates]}
         stored = {name: each for name, each in options.items() if name not in TABLE_OPTIONS}

@@ -1,0 +1,93 @@
+"""What text in CSV files stands for: numbers, truth values, or text; and how values are written as such."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import Any, Final
+
+from zardine.vectors.exchange.table_columns import EMPTY, TEXT, Facts, facts_of
+
+ABSENT: Final = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "#N/A")
+"""What stands for a missing value among numbers and truth values; in text only what is empty, without quotes."""
+NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)", re.ASCII | re.IGNORECASE)
+_INTEGERS: Final = "^-?(0|[1-9][0-9]*)$"
+_FLAGS: Final = "^(true|false|True|False|TRUE|FALSE)$"
+_WHOLE: Final = "^[+-]?[0-9]+$"
+_LONG: Final = "^[+-]?[0-9]{16,}$"
+"""Integers of which float64 may not hold some."""
+
+
+def bare(values: Any) -> Any:
+    """Return an array of text without spaces around it, and without what stands for a missing value."""
+    arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    trimmed = compute.utf8_trim_whitespace(values)
+    absent = compute.is_in(trimmed, value_set=arrow.array(ABSENT))
+    return compute.if_else(absent, arrow.scalar(None, arrow.string()), trimmed)
+
+
+def parsed(values: Any, dtype: Any) -> Any:
+    """Return text that is :func:`bare` as values of a type of Arrow; ``None`` where some are none."""
+    arrow: Any = import_module("pyarrow")
+    if arrow.types.is_integer(dtype) and not _all(values, _INTEGERS):  # 0x10 would be one, and zeros in front be lost
+        return None
+    if arrow.types.is_boolean(dtype) and not _all(values, _FLAGS):
+        return None
+    try:
+        return values.cast(dtype)
+    except arrow.ArrowInvalid:
+        return None
+
+
+def inferred(values: Any) -> Facts:
+    """Return what is known of a column from some of its text."""
+    arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    if values.null_count == len(values):
+        return Facts(EMPTY, missing=len(values) > 0)
+    plain = bare(values)
+    if plain.null_count == len(plain):
+        words = compute.unique(compute.utf8_trim_whitespace(values.drop_null())).to_pylist()
+        return Facts("<f8" if {"nan", "NaN"}.issuperset(words) else EMPTY, missing=True)
+    for dtype in (arrow.int64(), arrow.uint64(), arrow.float64(), arrow.bool_()):
+        found = parsed(plain, dtype)
+        if found is not None:
+            return _facts_of_floats(plain) if arrow.types.is_floating(dtype) else facts_of(found)
+    return Facts(TEXT, missing=values.null_count > 0)
+
+
+def _facts_of_floats(plain: Any) -> Facts:
+    """The facts of floats; of text where all are integers that floats do not hold, or with zeros in front."""
+    compute: Any = import_module("pyarrow.compute")
+    if _all(plain, _WHOLE):
+        return Facts(TEXT, missing=plain.null_count > 0)
+    long = compute.fill_null(compute.match_substring_regex(plain, _LONG), False)
+    large = any(int(float(each)) != int(each) for each in plain.filter(long).to_pylist())
+    return Facts("<f8", plain.null_count > 0, large)
+
+
+def _all(values: Any, pattern: str) -> bool:
+    compute: Any = import_module("pyarrow.compute")
+    return compute.all(compute.match_substring_regex(values, pattern)).as_py() in (True, None)
+
+
+def written(values: Any, delimiter: str) -> Any:
+    """Return an array of Arrow as text of CSV.
+
+    Floats have all digits, text is in quotes where that is needed, and of a missing value there is nothing.
+    """
+    arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    if arrow.types.is_floating(values.type):
+        text = values.cast(arrow.float64()).cast(arrow.string())
+        is_whole = compute.match_substring_regex(text, "^-?[0-9]+$")  # as 1.0 is written: it is to stay a float
+        text = compute.if_else(is_whole, compute.binary_join_element_wise(text, ".0", ""), text)
+    elif arrow.types.is_string(values.type):
+        doubled = compute.replace_substring(values, '"', '""')
+        quoted = compute.binary_join_element_wise('"', doubled, '"', "")
+        needed = compute.match_substring_regex(values, f'^$|^[\\s#]|\\s$|["\\r\\n{re.escape(delimiter)}]')
+        text = compute.if_else(needed, quoted, values)
+    else:
+        text = values.cast(arrow.string())
+    return compute.fill_null(text, "")
+
+
+__all__ = ["NUMBER", "bare", "inferred", "parsed", "written"]
