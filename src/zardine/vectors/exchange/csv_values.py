@@ -6,6 +6,7 @@ import re
 from importlib import import_module
 from typing import Any, Final
 
+from zardine.vectors.exchange.features import EXACT
 from zardine.vectors.exchange.table_columns import EMPTY, TEXT, Facts, facts_of
 
 ABSENT: Final = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "#N/A")
@@ -13,9 +14,9 @@ ABSENT: Final = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "Null", "null", "
 NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)", re.ASCII | re.IGNORECASE)
 _INTEGERS: Final = "^-?(0|[1-9][0-9]*)$"
 _FLAGS: Final = "^(true|false|True|False|TRUE|FALSE)$"
-_WHOLE: Final = "^[+-]?[0-9]+$"
-_LONG: Final = "^[+-]?[0-9]{16,}$"
-"""Integers of which float64 may not hold some."""
+_FIRST: Final = 64
+"""So many values are tried before the others."""
+_WHOLE: Final = re.compile("[+-]?[0-9]+")
 
 
 def bare(values: Any) -> Any:
@@ -28,15 +29,17 @@ def bare(values: Any) -> Any:
 
 def parsed(values: Any, dtype: Any) -> Any:
     """Return text that is :func:`bare` as values of a type of Arrow; ``None`` where some are none."""
-    arrow: Any = import_module("pyarrow")
-    if arrow.types.is_integer(dtype) and not _all(values, _INTEGERS):  # 0x10 would be one, and zeros in front be lost
+    if len(values) > _FIRST and parsed(values.slice(0, _FIRST), dtype) is None:  # it takes long to fail in all of them
         return None
+    arrow: Any = import_module("pyarrow")
     if arrow.types.is_boolean(dtype) and not _all(values, _FLAGS):
         return None
     try:
-        return values.cast(dtype)
+        found = values.cast(dtype)
     except arrow.ArrowInvalid:
         return None
+    # 0x10 would be an integer, and zeros in front be lost
+    return found if not arrow.types.is_integer(dtype) or _all(values, _INTEGERS) else None
 
 
 def inferred(values: Any) -> Facts:
@@ -51,17 +54,17 @@ def inferred(values: Any) -> Facts:
     for dtype in (arrow.int64(), arrow.uint64(), arrow.float64(), arrow.bool_()):
         found = parsed(plain, dtype)
         if found is not None:
-            return _facts_of_floats(plain) if arrow.types.is_floating(dtype) else facts_of(found)
+            return _facts_of_floats(plain, found) if arrow.types.is_floating(dtype) else facts_of(found)
     return Facts(TEXT, missing=values.null_count > 0)
 
 
-def _facts_of_floats(plain: Any) -> Facts:
+def _facts_of_floats(plain: Any, found: Any) -> Facts:
     """The facts of floats; of text where all are integers that floats do not hold, or with zeros in front."""
     compute: Any = import_module("pyarrow.compute")
-    if _all(plain, _WHOLE):
+    if _WHOLE.fullmatch(plain.drop_null()[0].as_py()) and _all(plain, f"^{_WHOLE.pattern}$"):
         return Facts(TEXT, missing=plain.null_count > 0)
-    long = compute.fill_null(compute.match_substring_regex(plain, _LONG), False)
-    large = any(int(float(each)) != int(each) for each in plain.filter(long).to_pylist())
+    long = plain.filter(compute.fill_null(compute.greater_equal(compute.abs(found), float(EXACT)), False)).to_pylist()
+    large = any(_WHOLE.fullmatch(each) and int(float(each)) != int(each) for each in long)
     return Facts("<f8", plain.null_count > 0, large)
 
 
