@@ -21,8 +21,8 @@ from zardine.vectors.outside import needing
 _DELIMITERS: Final = (",", ";", "\t", "|", " ")
 """The last one counts where no other divides rows into values of one number."""
 _NAMED: Final = {"tab": "\t", "\\t": "\t", "space": " "}
-_BLOCK: Final = 2**24
-"""Bytes of a block, about."""
+_ROW: Final = 32
+"""Bytes of a row, about."""
 _LONGEST: Final = 2**26
 """Bytes of the longest row."""
 _HEAD: Final = 2**20
@@ -60,7 +60,7 @@ class CsvTable:
             self._last_row = re.compile(rb"%s\r?\Z" % row)
             self._places: list[list[int]] = [[0, *begin]] if places is None else places
             if places is None:
-                self._places.extend(self._cuts(file))
+                self._places.extend(self._cuts(file, _ROW * at_once))
         self.count = len(self._places) - 1
         begins = [begin for _, begin, _ in self._places]
         self.memory = _COPIES * int(np.diff(begins).max(initial=0))
@@ -112,22 +112,19 @@ class CsvTable:
             wrong = line + _lines(data[: error.start])
             raise DataError(f"{self._source}, line {wrong}: this is no UTF-8 text: save it as UTF-8") from None
 
-    def _cuts(self, file: BinaryIO) -> Iterator[list[int]]:
-        """Give where blocks end, each of whole rows."""
+    def _cuts(self, file: BinaryIO, size: int) -> Iterator[list[int]]:
+        """Give where blocks end, each of whole rows, and of so many bytes, about."""
         _, at, line = self._places[0]
-        number, rest = 0, b""
+        number, rest, is_all = 0, b"", False
         file.seek(at)
-        while True:
-            more = file.read(_BLOCK)
-            data = rest + more
-            end = self._end(data, line, is_all=not more)
-            if end or not more:
-                at, line, number = at + end, line + _lines(data[:end]), number + 1
-                if end or number == 1:
-                    yield [number, at, line]
+        while not is_all:
+            more = file.read(size)
+            data, is_all = rest + more, len(more) < size
+            end = self._end(data, line, is_all=is_all)
             rest = data[end:]
-            if not more:
-                return
+            if end or (is_all and number == 0):
+                at, line, number = at + end, line + _lines(data[:end]), number + 1
+                yield [number, at, line]
 
     def _end(self, data: bytes, line: int, *, is_all: bool) -> int:
         """Where the last whole row of some bytes ends that begin with one."""

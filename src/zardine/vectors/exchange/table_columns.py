@@ -161,19 +161,17 @@ def coordinate_columns(names: Sequence[str], options: Mapping[str, Any], source:
 
     Raises :class:`~zardine.errors.DataError`, with the columns that there are, where that is not clear.
     """
-    given = [options[role] for role in ROLES if options.get(role) is not None]
-    if not given or set(ROLES[:2]).isdisjoint(role for role in ROLES if options.get(role) is not None):
-        found = _guessed(names, source)
-        given_more = [_named(names, each, source) for each in given]
-        if options.get("z") is not None:
-            found = found[:2]
-        return [*found, *given_more]
-    for role in ROLES[:2]:
-        if options.get(role) is None:
-            raise DataError(f"{source}: {role}= (--{role}) is needed, too: {_listed(names)}")
-    found = [_named(names, each, source) for each in given]
+    given = {role: str(options[role]) for role in ROLES if options.get(role) is not None}
+    missing = [role for role in ROLES[:2] if role not in given]
+    if len(missing) == 1:
+        raise DataError(f"{source}: {missing[0]}= (--{missing[0]}) is needed, too: {_listed(names)}")
+    found = [_named(names, name, source) for name in given.values()]
+    if missing:
+        usual = _guessed(names, source)
+        found = [*(usual[:2] if "z" in given else usual), *found]
     if len(set(found)) < len(found):
-        raise DataError(f"{source}: two coordinates are to be one column: {', '.join(map(repr, given))}")
+        told = ", ".join(repr(names[at]) for at in found)
+        raise DataError(f"{source}: two coordinates are to be one column: {told}")
     return found
 
 
