@@ -128,10 +128,12 @@ def import_file(
     """Write what is in FILE to a new Zarr Vectors store at PATH.
 
     The ending of FILE says the format: .trk, .tck and .trx (streamlines), .swc (skeletons), .ply, .obj and .stl
-    (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a directory of
-    .swc, .ply, .obj or .stl, each of which is an object, a folder or URL of neuroglancer (precomputed), or a graph of
-    GEFF (.geff). What a store cannot hold is told. Most formats need other packages: pip install 'zardine[vectors]'.
-    Where the import of something large to a directory was cut off, the same command goes on.
+    (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines), .csv, .tsv, .feather, .arrow
+    and .parquet without geometries (points: --x and --y name the columns of coordinates that are not called x and y, or
+    lon and lat). FILE may be a directory of .swc, .ply, .obj or .stl, each of which is an object, a folder or URL of
+    neuroglancer (precomputed), or a graph of GEFF (.geff). What a store cannot hold is told. Most formats need other
+    packages: pip install 'zardine[vectors]'. Where the import of something large to a directory was cut off, the same
+    command goes on.
     """
     from zardine.cli.progress import progress
     from zardine.hierarchy.place import find_place
@@ -175,7 +177,7 @@ _PER_FILE = click.option(
     "--vertices-per-file",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a folder of .las, .laz, .parquet, .trk, .tck, .trx: how many each file has, about (default: 4,194,304).",
+    help="Of a folder of .csv, .las, .parquet, .trk, ...: how many each file has, about (default: 4,194,304).",
 )
 
 
@@ -253,10 +255,10 @@ def export_file(
 
     The ending of FILE says the format, as for 'zardine vectors import'. What the format cannot hold is told. After an
     error FILE is as it was. If FILE is a folder, or ends in /, it gets a SWC file for each object of skeletons, and
-    with --format ply, obj or stl such of meshes. With --format las, laz, parquet, trk, tck or trx it gets files that
-    are parts of the level. With --format precomputed FILE is a folder, or a URL, for neuroglancer: points and straight
-    lines become annotations, other lines and graphs skeletons; its document is written last, and so is that of GEFF.
-    Where one of these folders was cut off, the same command goes on.
+    with --format ply, obj or stl such of meshes. With --format csv, feather, las, laz, parquet, trk, tck or trx it gets
+    files that are parts of the level. With --format precomputed FILE is a folder, or a URL, for neuroglancer: points
+    and straight lines become annotations, other lines and graphs skeletons; its document is written last, and so is
+    that of GEFF. Where one of these folders was cut off, the same command goes on.
     """
     from zardine.cli.progress import progress
     from zardine.vectors.exchange.formats import export_format, export_vectors, is_by_jobs, is_folder_of

@@ -220,12 +220,14 @@ def import_vectors(
 
     ``format``, or the ending of the name, says the format: ``.trk``, ``.tck``, ``.trx`` (streamlines), ``.swc``
     (skeletons), ``.ply``, ``.obj``, ``.stl`` (meshes; points of a ``.ply`` without faces), ``.las``, ``.laz`` (points),
-    ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). A folder of ``.swc``, ``.ply``, ``.obj`` or
-    ``.stl`` is read as one: each file is an object with the attribute ``name``, and with the id that it is called by
-    where all are called by numbers. One of ``.las``, ``.laz``, ``.parquet``, ``.trk``, ``.tck`` or ``.trx`` is read as
-    one, too, its files one behind the other. ``precomputed``, a folder or URL of neuroglancer with annotations,
-    skeletons or meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the
-    writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
+    ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points), ``.csv``, ``.tsv``, ``.feather``, ``.arrow`` and
+    ``.parquet`` without geometries (points: ``x``, ``y``, and if there are such ``z`` and ``time``, name the columns of
+    coordinates, unless these are called as usual; ``delimiter`` is what is between values of CSV). A folder of
+    ``.swc``, ``.ply``, ``.obj`` or ``.stl`` is read as one: each file is an object with the attribute ``name``, and
+    with the id that it is called by where all are called by numbers. One of tables, ``.las``, ``.laz``, ``.parquet``,
+    ``.trk``, ``.tck`` or ``.trx`` is read as one, too, its files one behind the other. ``precomputed``, a folder or URL
+    of neuroglancer with annotations, skeletons or meshes, and ``geff``, a graph of GEFF, are known by their documents.
+    ``options`` are those of the writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
     What is large, to a store in a directory, is imported by the plan of :func:`plan_import`: who is killed goes on by
     the same call. ``workers``: so many processes read it, of any size. ``storage_options`` are those of a ``source`` at
@@ -275,14 +277,15 @@ def plan_import(
     """Return the plan of :func:`import_vectors` of a file, folder or URL. Nothing is written.
 
     Jobs read parts, and keep them in a hidden folder of the new store, which is there when the plan is finished. Parts
-    are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, as much of
-    ``precomputed`` (some of its files, or of the minishards of a shard), row groups of ``.parquet``, some features of
-    ``.gpkg`` and ``.shp``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of
-    these, ``.geojson``, and ``.parquet`` whose columns or geometries have to be seen together, are one part.
-    ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``,
-    ``bounds``, ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
-    ``geometry_type``; ``target_path`` names a node in the store at ``path``, and ``target_options`` are those of a
-    store at a URL, as ``storage_options`` are of a ``source`` there.
+    are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, as much of ``precomputed``
+    (some of its files, or of the minishards of a shard), 16 MiB of ``.csv``, batches of ``.feather``, row groups of
+    ``.parquet``, some features of ``.gpkg`` and ``.shp``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or
+    ``.stl``. A single file of these, ``.geojson``, and ``.parquet`` whose columns or geometries have to be seen
+    together, are one part. ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``,
+    ``codec_config``, ``checksum``, ``bounds``, ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, of lines
+    ``geometry_type``, and of tables ``x``, ``y``, ``z``, ``time`` and ``delimiter``; ``target_path`` names a node in
+    the store at ``path``, and ``target_options`` are those of a store at a URL, as ``storage_options`` are of a
+    ``source`` there.
 
     Raises :class:`~zardine.errors.UnsupportedError` for other files, :class:`~zardine.errors.NodeExistsError` where
     something is stored at ``path`` and ``overwrite`` is false, ``TypeError`` for other options, and as
@@ -407,8 +410,8 @@ def export_vectors(
     objects.
 
     A folder (there, or with a ``/`` at its end) of SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each
-    object, called by its attribute ``name`` or its id, by the plan of :func:`plan_export`, too.
-    A folder (there, or with a ``/``) of ``format`` ``las``, ``laz``, ``parquet``, ``trk``, ``tck`` or ``trx`` gets
+    object, called by its attribute ``name`` or its id, by the plan of :func:`plan_export`, too. A folder (there, or
+    with a ``/``) of ``format`` ``csv``, ``feather``, ``las``, ``laz``, ``parquet``, ``trk``, ``tck`` or ``trx`` gets
     files of about ``vertices_per_file`` (4,194,304) by the plan of :func:`plan_export`: ``workers`` processes write
     them, and who is killed goes on by the same call. :func:`import_vectors` reads the folder as one. ``precomputed``, a
     folder or URL for neuroglancer, is written so, too: ``sharded`` says whether values are packed into shards

@@ -21,7 +21,7 @@ from zardine.vectors.storing.store import VectorStore
 
 LINES = ("line", "polyline", "streamline")
 _TAKEN_BY = {
-    "point_cloud": "las, laz, ply, geojson, gpkg, shp, parquet, precomputed",
+    "point_cloud": "csv, feather, las, laz, ply, geojson, gpkg, shp, parquet, precomputed",
     **dict.fromkeys(LINES, "trk, tck, trx, geojson, gpkg, shp, parquet, geff, precomputed"),
     "graph": "geff, precomputed",
     "skeleton": "swc, geff, precomputed",
