@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError
-from zardine.vectors.exchange.csv_values import NUMBER, bare, inferred, parsed
+from zardine.vectors.exchange.csv_values import NUMBER, bare, inferred, typed
 from zardine.vectors.exchange.losses import reading
 from zardine.vectors.exchange.table_columns import EMPTY, LARGE, TEXT, Facts, values_of
 from zardine.vectors.outside import needing
@@ -223,10 +223,9 @@ class CsvTable:
         values, form = self._columns(block)[column], facts.form
         if form in (TEXT, EMPTY):
             return values_of(values, form)
-        plain = bare(values)
         if form == LARGE:
-            return values_of(plain, form)
-        found = parsed(plain, self._arrow.from_numpy_dtype(np.dtype(facts.kind)))
+            return values_of(bare(values), form)
+        found = typed(values, self._arrow.from_numpy_dtype(np.dtype(facts.kind)))
         if found is None:
             raise DataError(f"{self._source}, column {self.names[column]!r}: the file has changed while it was read")
         return values_of(found, form)
@@ -234,10 +233,9 @@ class CsvTable:
     def numbers(self, block: int, column: int) -> npt.NDArray[Any]:
         """Return coordinates."""
         values = self._columns(block)[column]
-        plain = bare(values)
-        found = parsed(plain, self._arrow.float64())
+        found = typed(values, self._arrow.float64())
         if found is None:
-            texts = plain.to_pylist()
+            texts = bare(values).to_pylist()
             row = next(at for at, each in enumerate(texts) if each is not None and not NUMBER.fullmatch(each))
             told = f"{self.place(block, row)}, column {self.names[column]!r}: {texts[row][:60]!r} is no number"
             comma = re.fullmatch(r"[+-]?\d+,\d+", texts[row])

@@ -42,20 +42,42 @@ def parsed(values: Any, dtype: Any) -> Any:
     return found if not arrow.types.is_integer(dtype) or _all(values, _INTEGERS) else None
 
 
+def typed(values: Any, dtype: Any) -> Any:
+    """Return text as values of a type of Arrow, null where one is missing; ``None`` where some are none."""
+    found = parsed(values, dtype)
+    return parsed(bare(values), dtype) if found is None else found
+
+
 def inferred(values: Any) -> Facts:
     """Return what is known of a column from some of its text."""
     arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
     if values.null_count == len(values):
         return Facts(EMPTY, missing=len(values) > 0)
+    found = _inferred(values)
+    if found is not None:
+        return found
     plain = bare(values)
     if plain.null_count == len(plain):
         words = compute.unique(compute.utf8_trim_whitespace(values.drop_null())).to_pylist()
         return Facts("<f8" if {"nan", "NaN"}.issuperset(words) else EMPTY, missing=True)
-    for dtype in (arrow.int64(), arrow.uint64(), arrow.float64(), arrow.bool_()):
+    found = _inferred(plain, also_nan=True)
+    if found is not None:
+        return found
+    is_flag = parsed(plain, arrow.bool_())
+    return Facts(TEXT, missing=values.null_count > 0) if is_flag is None else facts_of(is_flag)
+
+
+def _inferred(plain: Any, *, also_nan: bool = False) -> Facts | None:
+    """The facts of numbers; ``None`` where some are none, or, unless ``also_nan``, stand for a missing value."""
+    arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    for dtype in (arrow.int64(), arrow.uint64()):
         found = parsed(plain, dtype)
         if found is not None:
-            return _facts_of_floats(plain, found) if arrow.types.is_floating(dtype) else facts_of(found)
-    return Facts(TEXT, missing=values.null_count > 0)
+            return facts_of(found)
+    found = parsed(plain, arrow.float64())
+    if found is None or (not also_nan and compute.any(compute.is_nan(found)).as_py()):
+        return None
+    return _facts_of_floats(plain, found)
 
 
 def _facts_of_floats(plain: Any, found: Any) -> Facts:
@@ -93,4 +115,4 @@ def written(values: Any, delimiter: str) -> Any:
     return compute.fill_null(text, "")
 
 
-__all__ = ["NUMBER", "bare", "inferred", "parsed", "written"]
+__all__ = ["NUMBER", "bare", "inferred", "typed", "written"]
