@@ -245,3 +245,21 @@ def test_objects_have_a_colour_each_and_a_legend(see: Any, neurons: Path) -> Non
     page.page.select_option("#attribute", "/")
     page.page.wait_for_function(f"() => ({legend})().length == 0")
     assert len(set(colours_of_lines(page))) == 1
+
+
+def test_text_of_vertices_has_colours_and_a_legend(see: Any, tmp_path: Path) -> None:
+    positions = np.array([[-1, -1], [1, 1], [0, 0.5], [0.5, -0.25]])
+    kinds = np.array(["soma", "axon", None, "soma"], object)
+    vectors.write_points(tmp_path / "p.zv", positions, vertex_attributes={"kind": kinds}, chunk_shape=(1, 1))
+    page = see(tmp_path / "p.zv", field="kind")
+    page.page.wait_for_selector("#space[data-vertices='4']")
+    page.page.wait_for_selector("#legend span")
+    texts = "() => [...document.querySelectorAll('#legend span')].map(each => each.textContent)"
+    assert page.page.evaluate(texts) == ["axon", "soma"]
+    page.page.hover("#space")
+    shades = page.page.evaluate(
+        "() => { const c = document.getElementById('space');"
+        " const d = new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer);"
+        " return [...new Set(d)].filter(Boolean).length; }"
+    )
+    assert shades == 3  # of two texts, and of what is missing

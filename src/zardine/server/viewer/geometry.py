@@ -18,7 +18,7 @@ MOST_AT_ONCE: Final = 150_000
 """Vertices that are drawn at once, about."""
 MOST_VERTICES: Final = 2_000_000
 MOST_OBJECTS: Final = 2_000
-"""Objects of which a page is told names and attributes: of more it is told apart which is which alone."""
+"""Objects of which a page is told ids and attributes, or different texts of an attribute that it is told."""
 
 _LINES: Final = ("streamline", "polyline", "line")
 
@@ -51,8 +51,9 @@ def geometry(
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return counts, and ``positions`` ``(N, 3)``, ``lines`` ``(E, 2)``, ``triangles`` ``(F, 3)``, ``values`` ``(N,)``.
 
-    ``box`` has the lowest and the highest corner of what is wanted. ``values`` are those of ``attribute``. ``objects``
-    ``(N,)`` are rows of the ``table`` of objects; of more than :data:`MOST_OBJECTS`, numbers of their own.
+    ``box`` has the lowest and the highest corner of what is wanted. ``values`` are those of ``attribute``, of text
+    places in the list ``labels`` (NaN: missing). ``objects`` ``(N,)`` are rows of the ``table`` of objects; of more
+    than :data:`MOST_OBJECTS`, numbers of their own.
     """
     store = vectors.describe_store(place)
     kinds = store["geometry_types"]
@@ -83,8 +84,15 @@ def geometry(
     values = np.asarray(found.attributes[attribute]) if attribute else np.zeros(0, np.float32)
     if values.ndim > 1:
         values = np.linalg.norm(values.astype(np.float64), axis=1)
-    values = values.astype(np.float32) if values.dtype.kind in "biuf" else np.zeros(0, np.float32)
     facts: dict[str, Any] = {"vertices": len(positions), "edges": len(edges), "faces": len(faces), "level": level}
+    if values.dtype.kind not in "biuf":
+        texts = values.tolist()
+        labels = sorted({each for each in texts if each is not None})
+        codes: dict[str | None, float] = {text: at for at, text in enumerate(labels)}
+        is_told = len(labels) <= MOST_OBJECTS
+        facts |= {"labels": labels} if is_told else {}
+        values = np.array([codes.get(each, np.nan) for each in texts] if is_told else [])
+    values = values.astype(np.float32)
     owners = getattr(found, "object_ids", None)
     if owners is not None and hasattr(found, "starts"):
         owners = np.repeat(owners, np.diff(found.starts))

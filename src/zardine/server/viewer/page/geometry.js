@@ -31,6 +31,7 @@ export class GeometryView {
   #parts = {};
   #raster = null;
   #drawing = false;
+  #labels = []; // texts of the attribute that were seen, in the order in which they have colours
   #timer;
 
   /** `change(state, lasting)` is called when something else is to be seen. */
@@ -140,6 +141,7 @@ export class GeometryView {
 
   #load() {
     clearTimeout(this.#timer);
+    this.#labels = [];
     const attribute = this.#attributes();
     const rank = this.#facts.axes.length;
     const shown = this.#state.box ?? this.#facts.bounds.flat();
@@ -164,7 +166,14 @@ export class GeometryView {
   async #ask(level, box, attribute, signal) {
     const name = level.vertex_attributes.includes(attribute) ? attribute : "";
     const shown = await packed(this.#state, "geometry", { level: level.level, attribute: name, box: box?.join(","), snapshot: this.#snapshot }, signal);
-    return { ...shown, ...this.#ofObjects(shown, attribute ?? "") };
+    return { ...shown, ...(shown.labels ? this.#inColours(shown) : this.#ofObjects(shown, attribute ?? "")) };
+  }
+
+  /** Values that are places in the texts of one answer, as places in those of all. */
+  #inColours({ values, labels }) {
+    for (const text of labels) if (!this.#labels.includes(text)) this.#labels.push(text);
+    const places = labels.map((text) => this.#labels.indexOf(text));
+    return { values: Float64Array.from(values, (value) => places[value] ?? NaN), labels: this.#labels };
   }
 
   /** What vertices have of their objects: which these are, or an attribute of them; `labels` are the names of values. */
