@@ -372,6 +372,25 @@ def test_files_that_are_cut_off_or_none(tmp_path: Path, ending: str) -> None:
             import_vectors(source, MemoryStore())
 
 
+def test_sizes_beyond_all_memory_and_text_that_is_none_are_damage(tmp_path: Path) -> None:
+    source = table(tmp_path / "in.feather", x=np.zeros(999), y=np.zeros(999))
+    data, length = source.read_bytes(), (8 * 999).to_bytes(8, "little")
+    places = [
+        at for at in range(len(data)) if data.startswith(length + b"\x04\x22\x4d\x18", at)
+    ]  # before a frame of LZ4
+    assert len(places) == 2
+    source.write_bytes(data[: places[0]] + (2**60).to_bytes(8, "little") + data[places[0] + 8 :])
+    with pytest.raises(DataError, match=r"in\.feather is damaged, or too large for this machine"):
+        import_vectors(source, MemoryStore())
+    for ending in ("feather", "parquet"):
+        broken = pa.Array.from_buffers(
+            pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], "i4")), pa.py_buffer(b"c\xff")]
+        )
+        source = table(tmp_path / f"in.{ending}", x=[1.0], y=[1.0], t=broken)
+        with pytest.raises(DataError, match=f"in.{ending} cannot be read: .*UTF8"):
+            import_vectors(source, MemoryStore())
+
+
 def test_folders_of_tables_are_one(tmp_path: Path) -> None:
     for name, ending in (("a", "csv"), ("b", "parquet"), ("c", "feather")):
         folder = tmp_path / name

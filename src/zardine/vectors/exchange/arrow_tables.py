@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +35,7 @@ class ArrowTable(ABC):
         self._source, self.comments = source, list[str]()
         with needing(source):
             self._arrow: Any = import_module("pyarrow")
-        with reading(source):
+        with self._reading():
             names, starts = self._look(at_once)
         self._starts = np.cumsum([0, *starts])
         self.count = len(starts)
@@ -50,6 +51,15 @@ class ArrowTable(ABC):
     def _read(self, block: int) -> Any:
         """Return the columns of a block as a table of Arrow."""
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Let what the library says become a :class:`~zardine.errors.DataError`: also of sizes beyond all memory."""
+        try:
+            with reading(self._source):
+                yield
+        except self._arrow.ArrowMemoryError as error:
+            raise DataError(f"{self._source} is damaged, or too large for this machine: {error}") from None
+
     def place(self, block: int, row: int) -> str:
         """Return the file and the number of a row, from 0 on."""
         return f"{self._source}, row {int(self._starts[block]) + row}"
@@ -57,8 +67,10 @@ class ArrowTable(ABC):
     def _column(self, block: int, column: int) -> Any:
         if self._kept is None or self._kept[0] != block:
             self._kept = None
-            with reading(self._source):
-                self._kept = block, self._read(block)
+            with self._reading():
+                table = self._read(block)
+                table.validate(full=True)
+                self._kept = block, table
         table = self._kept[1]
         rows = int(self._starts[block + 1] - self._starts[block])
         if table.num_rows != rows or table.num_columns <= self._chosen[column]:
@@ -112,9 +124,7 @@ class FeatherTable(ArrowTable):
         with self._arrow.memory_map(str(self._source)) as file:
             opened = self._arrow.ipc.open_file(file)
             batches = [opened.get_batch(at) for at in range(*self._cuts[block : block + 2])]
-            table = self._arrow.Table.from_batches(batches, opened.schema)
-            table.validate(full=True)
-            return table
+            return self._arrow.Table.from_batches(batches, opened.schema)
 
 
 class ParquetTable(ArrowTable):
