@@ -319,3 +319,30 @@ def test_options_of_sources_that_there_are_not(run: Any, tmp_path: Path) -> None
         assert (result.exit_code, result.stdout) == (2, "")
         assert "storage_options" in result.stderr
         assert "Traceback" not in result.stderr
+
+
+def test_tables(run: Any, tmp_path: Path) -> None:
+    path, source, target = str(tmp_path / "a.zv"), tmp_path / "points.csv", tmp_path / "out.csv"
+    source.write_text("lat;lon;depth;t;name\n1;2;3;4;a\n5;6;7;8;b\n")
+    result = run("vectors", "import", str(source), path)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "2 vertices, 2 chunks\n"
+    result = run("vectors", "export", path, str(target))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert sorted(target.read_text().splitlines()) == ["2.0,1.0,3,a,4", "6.0,5.0,7,b,8", "lon,lat,depth,name,t"]
+
+    named = ("--x", "lon", "--y", "lat", "--z", "depth", "--time", "t", "--delimiter", ";", "--overwrite")
+    assert run("vectors", "import", str(source), path, *named).exit_code == 0
+    assert [axis["name"] for axis in vectors.open(path).axes] == ["lon", "lat", "depth", "t"]
+    result = run("vectors", "import", str(source), path, "--x", "lon", "--y", "height", "--overwrite")
+    columns = "'lat', 'lon', 'depth', 't', 'name'"
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {source} has no column 'height': there are the columns {columns}\n"
+    (tmp_path / "cell.swc").write_text(SKELETON)
+    result = run("vectors", "import", str(tmp_path / "cell.swc"), path, "--x", "lon", "--overwrite")
+    assert result.exit_code == 2
+    assert "the format swc has no option 'x', which is of csv, feather, parquet" in result.stderr
+
+    plan = ("--z", "depth", "--out", str(tmp_path / "plan.json"))
+    result = run("jobs", "plan", "import", str(source), str(tmp_path / "b.zv"), *plan)
+    assert (result.exit_code, result.stderr) == (0, "")

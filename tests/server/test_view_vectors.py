@@ -198,3 +198,68 @@ def test_accessibility(see: Any, pyramid: Path) -> None:
     found = page.page.evaluate("() => axe.run()")
     serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
     assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious] == []
+
+
+@pytest.fixture
+def neurons(tmp_path: Path) -> Path:
+    """Three straight lines, each an object."""
+    store = tmp_path / "n.zv"
+    lines = [np.array([[0.0, at], [10, at]]) for at in (0, 5, 10)]
+    attributes = {"kind": ["axon", "dendrite", "axon"], "length": [1.0, 2.0, np.nan], "name": ["A", "B", "C"]}
+    vectors.write_polylines(store, lines, object_ids=[7, 2**60 + 1, 9], object_attributes=attributes, chunk_shape=20)
+    return store
+
+
+def colours_of_lines(page: Any) -> list[tuple[int, ...]]:
+    """The colours in the middle of each of the three lines, from the lowest on."""
+    found = page.page.evaluate(
+        """() => {
+          const canvas = document.getElementById('space');
+          const column = canvas.getContext('2d').getImageData(Math.floor(canvas.width / 2), 0, 1, canvas.height).data;
+          const shades = [];
+          for (let y = canvas.height - 1; y >= 0; y--) {
+            if (column[4 * y + 3] && !column[4 * y + 7]) shades.push([...column.slice(4 * y, 4 * y + 3)]);
+          }
+          return shades;
+        }"""
+    )
+    return [tuple(each) for each in found]
+
+
+def test_objects_have_a_colour_each_and_a_legend(see: Any, neurons: Path) -> None:
+    page = see(neurons)
+    page.page.wait_for_selector("#space[data-vertices='6']")
+    legend = "() => [...document.querySelectorAll('#legend span')].map(each => each.textContent.trim())"
+    page.page.wait_for_function(f"() => ({legend})().length == 3")
+    assert sorted(page.page.evaluate(legend)) == ["A", "B", "C"]
+    assert len(set(colours_of_lines(page))) == 3
+    page.page.select_option("#attribute", "objects/kind")
+    page.page.wait_for_function(f"() => ({legend})().length == 2")
+    assert page.page.evaluate(legend) == ["axon", "dendrite"]
+    first, second, third = colours_of_lines(page)
+    assert first == third != second
+    page.page.select_option("#attribute", "objects/length")
+    page.page.wait_for_function(f"() => ({legend})().length == 1")
+    assert page.page.evaluate(legend)[0].split() == ["1", "2"]
+    assert len(set(colours_of_lines(page))) == 3
+    page.page.select_option("#attribute", "/")
+    page.page.wait_for_function(f"() => ({legend})().length == 0")
+    assert len(set(colours_of_lines(page))) == 1
+
+
+def test_text_of_vertices_has_colours_and_a_legend(see: Any, tmp_path: Path) -> None:
+    positions = np.array([[-1, -1], [1, 1], [0, 0.5], [0.5, -0.25]])
+    kinds = np.array(["soma", "axon", None, "soma"], object)
+    vectors.write_points(tmp_path / "p.zv", positions, vertex_attributes={"kind": kinds}, chunk_shape=(1, 1))
+    page = see(tmp_path / "p.zv", field="kind")
+    page.page.wait_for_selector("#space[data-vertices='4']")
+    page.page.wait_for_selector("#legend span")
+    texts = "() => [...document.querySelectorAll('#legend span')].map(each => each.textContent)"
+    assert page.page.evaluate(texts) == ["axon", "soma"]
+    page.page.hover("#space")
+    shades = page.page.evaluate(
+        "() => { const c = document.getElementById('space');"
+        " const d = new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer);"
+        " return [...new Set(d)].filter(Boolean).length; }"
+    )
+    assert shades == 3  # of two texts, and of what is missing

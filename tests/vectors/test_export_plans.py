@@ -57,7 +57,7 @@ def lines(path: str, **more: Any) -> str:
 
 
 MAKERS: dict[str, Callable[..., str]] = {
-    **dict.fromkeys(("las", "laz", "parquet"), points),
+    **dict.fromkeys(("csv", "feather", "las", "laz", "parquet"), points),
     "parquet of lines": lines,
     **dict.fromkeys(("trk", "tck", "trx"), lines),
 }

@@ -25,6 +25,7 @@ WRITERS: dict[str, Any] = {
     "skeletons": lambda store: vectors.write_skeleton(store, PLACES, [-1, 0, 1, 2]),
     "meshes": lambda store: vectors.write_mesh(store, PLACES, [[0, 1, 2], [0, 2, 3]]),
 }
+CALLED = {"geopackage": "gpkg", "shapefile": "shp"}
 PLURALS = {"point_cloud": "points", "mesh": "meshes"}
 
 
@@ -38,7 +39,7 @@ def table() -> dict[str, tuple[set[str], str]]:
         names, takes, gives, _ = (each.strip() for each in line.strip("|").split("|"))
         told = {each for each in WRITERS if re.search(rf"\b{each}\b", takes)}
         for name in re.sub(r"\(.*\)", "", names).lower().split(","):
-            found[{"geopackage": "gpkg", "shapefile": "shp"}.get(name.strip(), name.strip())] = told, gives
+            found[CALLED.get(name.strip(), name.strip())] = told, gives
     return found
 
 
@@ -52,16 +53,16 @@ def test_what_the_table_says_is_so(name: str, tmp_path: Path) -> None:
     takes, gives = table()[name]
     taken, told = set(), list[str]()
     for kind, write in WRITERS.items():
-        store, back, target = MemoryStore(), MemoryStore(), tmp_path / f"{kind}.{name}"
+        store, back, target = MemoryStore(), MemoryStore(), tmp_path / f"{kind}{FORMATS[name].endings[0]}"
         write(store)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                export_vectors(store, target)
+                export_vectors(store, target, format=name)
             except DataError as error:
                 told.append(str(error))
                 continue
-            import_vectors(target, back, chunk_shape=9)
+            import_vectors(target, back, chunk_shape=9, format=name)
         taken.add(kind)
         found = vectors.open(back)
         assert re.search(rf"\b{PLURALS.get(found.kind, f'{found.kind}s')}\b", gives)

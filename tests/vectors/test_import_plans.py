@@ -22,6 +22,7 @@ from typing import Any
 
 import geopandas
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 import trimesh
@@ -70,8 +71,24 @@ def parquet(path: Path) -> Path:
     return path
 
 
+def table(path: Path) -> Path:
+    rng, count = np.random.default_rng(4), 3000
+    columns = {
+        "kind": rng.choice(["a", 'b "c"', "d,\n"], count),
+        "n": np.arange(count),
+        "ok": rng.uniform(0, 1, count) < 0.5,
+    }
+    frame = pd.DataFrame({**dict(zip("xyz", rng.uniform(0, 900, (3, count)), strict=True)), **columns})
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_feather(path, chunksize=300)
+    return path
+
+
 def source_of(ending: str, folder: Path) -> Path:
     makers: dict[str, Callable[[Path], Path]] = {
+        **dict.fromkeys(("csv", "feather"), table),
         "geff": geff,
         **{each: lambda path: meshes(path, ending=ending) for each in ("obj", "ply", "stl")},
         "parquet": parquet,
@@ -117,7 +134,7 @@ def at_once(source: Path, **options: Any) -> dict[str, Any]:
     return stored(store)
 
 
-SOURCES = ["geff", "las", "laz", "obj", "parquet", "ply", "stl", "swc", "tck", "trk", "trx"]
+SOURCES = ["csv", "feather", "geff", "las", "laz", "obj", "parquet", "ply", "stl", "swc", "tck", "trk", "trx"]
 FOLDERS = ["points", "related", "boxes", "skeletons", "loops", "meshes"]
 """Of neuroglancer."""
 SOURCES += [*FOLDERS, *(f"{kind} in shards" for kind in FOLDERS if kind != "meshes")]

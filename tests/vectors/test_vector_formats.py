@@ -37,6 +37,12 @@ PAGE = Path(__file__).parents[2] / "docs/vector-formats.md"
 PLACES = np.array([[0, 0, 0], [4, 0, 1], [5, 4, 2], [6, 4, 3]], "f4")
 THIRDS = np.array([[1 / 3, 0, 0], [4 / 3, 0, 1 / 7], [5, 4, 2], [6, 4, 3e6 / 7]])
 WKT = pyproj.CRS.from_epsg(25832).to_wkt()
+TABLES = ("csv", "feather", "parquet-table")
+NAMED: dict[str, Any] = {
+    "four_axes": {"x": "x", "y": "y", "z": "z", "time": "w"},
+    "axis_names": {"x": "a", "y": "b", "z": "c"},
+}
+"""What an import of a table is told of columns that are not called as usual."""
 TOLD: dict[str, str] = {
     "two_axes": "2 axes",
     "four_axes": "4 axes",
@@ -241,7 +247,7 @@ def object_values(v: Any, found: Any) -> set[int]:
 
 @pytest.mark.parametrize(("name", "feature", "verdict"), cases("written"))
 def test_exports(tmp_path: Path, name: str, feature: str, verdict: str) -> None:
-    source, target = tmp_path / "a.zv", tmp_path / f"a.{name}"
+    source, target = tmp_path / "a.zv", tmp_path / f"a{FORMATS[name].endings[0]}"
     if feature == "object_attributes" and name in ("geojson", "gpkg", "shp", "parquet", "precomputed"):
         places = PLACES.reshape(2, 2, 3)
         vectors.write_lines(source, places, object_attributes={"n": [1, 2]}, chunk_shape=1e7)
@@ -249,16 +255,17 @@ def test_exports(tmp_path: Path, name: str, feature: str, verdict: str) -> None:
         write_feature(source, name, feature)
     if verdict == "refused":
         with pytest.raises(DataError, match=TOLD[feature]):
-            export_vectors(source, target)
+            export_vectors(source, target, format=name)
         assert not target.exists()
         return
-    text = recorded(export_vectors, source, target)
+    text = recorded(export_vectors, source, target, format=name)
     if verdict == "told":
         pattern = TOLD.get(feature, "'n'|attributes cannot be kept: n|as numbers, 0 and 1: n")
         assert re.search(pattern, text), text
         return
     assert TOLD.get(feature, "'n'").split("|")[0] not in text
-    recorded(import_vectors, target, tmp_path / "b.zv", chunk_shape=1e7)
+    more = NAMED.get(feature, {}) if name in TABLES else {}
+    recorded(import_vectors, target, tmp_path / "b.zv", chunk_shape=1e7, format=name, **more)
     assert is_kept(tmp_path / "b.zv", source, name, feature), text
 
 
@@ -486,6 +493,23 @@ def precomputed(path: Path, feature: str) -> None:
     recorded(export_vectors, made, path)
 
 
+def table(path: Path, feature: str) -> None:
+    names = {"two_axes": "xy", "four_axes": "xyzw", "axis_names": "abc"}.get(feature, "xyz")
+    places = THIRDS if feature == "precision" else np.concatenate([PLACES, PLACES[:, :1]], axis=1)
+    columns = {name: places[:, at] for at, name in enumerate(names)}
+    values = {name: list(each) if feature == "several_values" else each for name, each in columns_of(feature).items()}
+    frame = pd.DataFrame({**columns, **values, **(SHADES if feature == "colours" else {})})
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".feather":
+        frame.to_feather(path)
+    else:
+        frame = frame.assign(n=READ["times"]) if feature == "times" else frame
+        text = frame.to_csv(index=False)
+        text = text.replace("2.0,\n", '2.0,""\n') if feature == "text" else text  # pandas has no quotes there
+        path.write_text(("# of subject 7\n" if feature == "comments" else "") + text)
+
+
 SOURCES: Mapping[str, Callable[[Path, str], None]] = {
     **dict.fromkeys(("trk", "tck"), streamlines),
     "trx": trx,
@@ -496,6 +520,7 @@ SOURCES: Mapping[str, Callable[[Path, str], None]] = {
     "las": las,
     "laz": las,
     **dict.fromkeys(("geojson", "gpkg", "shp", "parquet"), features),
+    **dict.fromkeys(TABLES, table),
     "geff": geff,
     "precomputed": precomputed,
 }
@@ -560,9 +585,10 @@ def has(path: Path, name: str, feature: str) -> bool:
 
 @pytest.mark.parametrize(("name", "feature", "verdict"), cases("read"))
 def test_imports(tmp_path: Path, name: str, feature: str, verdict: str) -> None:
-    source, path = tmp_path / f"in.{name}", tmp_path / "a.zv"
+    source, path = tmp_path / f"in{FORMATS[name].endings[0]}", tmp_path / "a.zv"
     SOURCES[name](source, feature)
-    text = recorded(import_vectors, source, path, chunk_shape=1e7)
+    more = NAMED.get(feature, {}) if name in TABLES else {}
+    text = recorded(import_vectors, source, path, chunk_shape=1e7, **more)
     if verdict == "told":
         assert text
         assert SAYS.get(feature, "'n'") in text

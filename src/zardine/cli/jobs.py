@@ -207,9 +207,9 @@ def plan_import(
     """Plan to write what is in FILE to a new store of vectors at PATH.
 
     FILE is what 'zardine vectors import' takes. Jobs read parts of it: half a million vertices of .las, .laz, .tck,
-    .trk, .trx, .geff and neuroglancer, row groups of .parquet, some features of .gpkg and .shp, some files of a
-    directory; other files are one part. 'zardine jobs finish' writes the store. Nothing is written but the plan. Prints
-    how many jobs there are, what a job needs and what all of them take.
+    .trk, .trx, .geff and neuroglancer, 16 MiB of .csv, batches of .feather, row groups of .parquet, some features of
+    .gpkg and .shp, some files of a directory; other files are one part. 'zardine jobs finish' writes the store. Nothing
+    is written but the plan. Prints how many jobs there are, what a job needs and what all of them take.
     """
     from zardine.vectors import plan_import
 
@@ -242,11 +242,11 @@ def plan_export(
 ) -> int:
     """Plan to write the vectors at PATH to the folder FILE.
 
-    FILE is a folder, or ends in /, and --format is las, laz, parquet, trk, tck or trx: each job writes a file. Or it is
-    swc, ply, obj or stl: each job writes the files of some objects. 'zardine jobs finish' puts them there. Or --format
-    is precomputed or geff: then jobs write values there, and 'zardine jobs finish' the document. The first job goes
-    through the level. Nothing is written but the plan. Prints how many jobs there are, what a job needs and what all of
-    them take.
+    FILE is a folder, or ends in /, and --format is csv, feather, las, laz, parquet, trk, tck or trx: each job writes a
+    file. Or it is swc, ply, obj or stl: each job writes the files of some objects. 'zardine jobs finish' puts them
+    there. Or --format is precomputed or geff: then jobs write values there, and 'zardine jobs finish' the document. The
+    first job goes through the level. Nothing is written but the plan. Prints how many jobs there are, what a job needs
+    and what all of them take.
     """
     from zardine.vectors import plan_export
 

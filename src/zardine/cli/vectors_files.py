@@ -35,10 +35,17 @@ _FORMAT = click.option(
     help="The format, where the ending of FILE does not say it: precomputed (neuroglancer), trk, laz, ...",
 )
 
+_ROLES = {"x": "x, or lon", "y": "y, or lat", "z": "z, or depth", "time": "times, as one more axis"}
+
 
 class StoreWords(TypedDict):
     """What a user says of the new store on the command line."""
 
+    x: str | None
+    y: str | None
+    z: str | None
+    time: str | None
+    delimiter: str | None
     chunk_shape: float | tuple[float, ...] | None
     shard_shape: int | tuple[int, ...] | None
     compressor: str | None
@@ -53,6 +60,11 @@ def import_options(command: Callable[..., Any]) -> Callable[..., Any]:
         path_argument(),
         node_option(),
         _FORMAT,
+        *(
+            click.option(f"--{role}", metavar="COLUMN", help=f"Of tables (.csv, ...): the column of {what}.")
+            for role, what in _ROLES.items()
+        ),
+        click.option("--delimiter", metavar="TEXT", help="Of .csv: what is between values (default: as it looks)."),
         click.option(
             "--chunks",
             "--chunk-shape",
@@ -86,7 +98,9 @@ def check_file(file: str) -> None:
 
 def writer_options(words: StoreWords) -> dict[str, Any]:
     """Return what the writer is given."""
-    return {**words, "compressor": None if words["compressor"] == "none" else words["compressor"]}
+    of_tables = {*_ROLES, "delimiter"}
+    given = {name: value for name, value in words.items() if value is not None or name not in of_tables}
+    return {**given, "compressor": None if words["compressor"] == "none" else words["compressor"]}
 
 
 @click.command("import", cls=Command)
@@ -114,22 +128,25 @@ def import_file(
     """Write what is in FILE to a new Zarr Vectors store at PATH.
 
     The ending of FILE says the format: .trk, .tck and .trx (streamlines), .swc (skeletons), .ply, .obj and .stl
-    (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a directory of
-    .swc, .ply, .obj or .stl, each of which is an object, a folder or URL of neuroglancer (precomputed), or a graph of
-    GEFF (.geff). What a store cannot hold is told. Most formats need other packages: pip install 'zardine[vectors]'.
-    Where the import of something large to a directory was cut off, the same command goes on.
+    (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines), .csv, .tsv, .feather, .arrow
+    and .parquet without geometries (points: --x and --y name the columns of coordinates that are not called x and y, or
+    lon and lat). FILE may be a directory of .swc, .ply, .obj or .stl, each of which is an object, a folder or URL of
+    neuroglancer (precomputed), or a graph of GEFF (.geff). What a store cannot hold is told. Most formats need other
+    packages: pip install 'zardine[vectors]'. Where the import of something large to a directory was cut off, the same
+    command goes on.
     """
     from zardine.cli.progress import progress
     from zardine.hierarchy.place import find_place
     from zardine.stores.path import StorePath
     from zardine.vectors import describe_store
-    from zardine.vectors.exchange.formats import format_of, import_vectors, source_of
+    from zardine.vectors.exchange.formats import check_table_options, format_of, import_vectors, source_of
 
     check_file(file)
     if "://" not in file and os.path.isdir(file) and not _is_folder(file, name):
         raise click.ClickException(f"{file!r} is a directory, not a file")
     with arguments():
         chosen = format_of(file, name, stored=True, storage_options=source_options or None)
+        check_table_options(words, chosen)
         source_of(file, chosen, source_options or None)
         store = StorePath(*find_place(path, node, mode="a", storage_options=storage_options or None))
     if not words["overwrite"]:
@@ -160,7 +177,7 @@ _PER_FILE = click.option(
     "--vertices-per-file",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a folder of .las, .laz, .parquet, .trk, .tck, .trx: how many each file has, about (default: 4,194,304).",
+    help="Of a folder of .csv, .las, .parquet, .trk, ...: how many each file has, about (default: 4,194,304).",
 )
 
 
@@ -238,10 +255,10 @@ def export_file(
 
     The ending of FILE says the format, as for 'zardine vectors import'. What the format cannot hold is told. After an
     error FILE is as it was. If FILE is a folder, or ends in /, it gets a SWC file for each object of skeletons, and
-    with --format ply, obj or stl such of meshes. With --format las, laz, parquet, trk, tck or trx it gets files that
-    are parts of the level. With --format precomputed FILE is a folder, or a URL, for neuroglancer: points and straight
-    lines become annotations, other lines and graphs skeletons; its document is written last, and so is that of GEFF.
-    Where one of these folders was cut off, the same command goes on.
+    with --format ply, obj or stl such of meshes. With --format csv, feather, las, laz, parquet, trk, tck or trx it gets
+    files that are parts of the level. With --format precomputed FILE is a folder, or a URL, for neuroglancer: points
+    and straight lines become annotations, other lines and graphs skeletons; its document is written last, and so is
+    that of GEFF. Where one of these folders was cut off, the same command goes on.
     """
     from zardine.cli.progress import progress
     from zardine.vectors.exchange.formats import export_format, export_vectors, is_by_jobs, is_folder_of

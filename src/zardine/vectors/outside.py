@@ -89,6 +89,15 @@ def column_names(
     return found
 
 
+def tell_of_channels(widths: Mapping[str, int | None], target: Path | str) -> None:
+    """Warn of attributes of several values for each row that become a column for each; see :func:`column_names`."""
+    for name, width in widths.items():
+        if width is not None:
+            warn(
+                target, f"the attribute {name!r} of several values becomes columns: '{name}_0' to '{name}_{width - 1}'"
+            )
+
+
 def numbers(columns: Mapping[str, Any], target: Path | str, *, channels: bool = True) -> dict[str, Any]:
     """The columns of numbers; warns of text, and without ``channels`` of several values for each row."""
     found = {}

@@ -17,6 +17,8 @@ _MARK: Final = "zarr_vectors"
 MOST_AT_ONCE: Final = 150_000
 """Vertices that are drawn at once, about."""
 MOST_VERTICES: Final = 2_000_000
+MOST_OBJECTS: Final = 2_000
+"""Objects of which a page is told ids and attributes, or different texts of an attribute that it is told."""
 
 _LINES: Final = ("streamline", "polyline", "line")
 
@@ -32,7 +34,7 @@ def describe(place: StorePath) -> dict[str, Any]:
         facts = vectors.describe_store(place)
     except ZardineError as error:
         return {"error": f"{type(error).__name__}: {error}"}
-    return {**facts, "most": MOST_AT_ONCE}
+    return {**facts, "most": MOST_AT_ONCE, "most_objects": MOST_OBJECTS}
 
 
 def share_of(box: Sequence[Sequence[float]] | None, bounds: Sequence[Sequence[float]]) -> float:
@@ -49,16 +51,19 @@ def geometry(
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return counts, and ``positions`` ``(N, 3)``, ``lines`` ``(E, 2)``, ``triangles`` ``(F, 3)``, ``values`` ``(N,)``.
 
-    ``box`` has the lowest and the highest corner of what is wanted. ``values`` are those of ``attribute``.
+    ``box`` has the lowest and the highest corner of what is wanted. ``values`` are those of ``attribute``, of text
+    places in the list ``labels`` (NaN: missing). ``objects`` ``(N,)`` are rows of the ``table`` of objects; of more
+    than :data:`MOST_OBJECTS`, numbers of their own.
     """
-    kinds = vectors.describe_store(place)["geometry_types"]
+    store = vectors.describe_store(place)
+    kinds = store["geometry_types"]
     names: Any = [attribute] if attribute else None
     options: dict[str, Any] = {"level": level, "attributes": names, "bbox": box}
     edges = np.zeros((0, 2), np.uint32)
     faces = np.zeros((0, 3), np.uint32)
     found: Any
     if any(kind in _LINES for kind in kinds):
-        found = vectors.read_polylines(place, **options)
+        found = vectors.read_polylines(place, object_attributes=None, **options)
         inner = np.ones(len(found.positions), np.bool_)
         inner[found.starts[1:-1]] = False
         ends = np.flatnonzero(inner)[1:]
@@ -79,9 +84,33 @@ def geometry(
     values = np.asarray(found.attributes[attribute]) if attribute else np.zeros(0, np.float32)
     if values.ndim > 1:
         values = np.linalg.norm(values.astype(np.float64), axis=1)
-    values = values.astype(np.float32) if values.dtype.kind in "biuf" else np.zeros(0, np.float32)
-    facts = {"vertices": len(positions), "edges": len(edges), "faces": len(faces), "level": level}
-    return facts, {"positions": positions, "lines": edges, "triangles": faces, "values": values}
+    facts: dict[str, Any] = {"vertices": len(positions), "edges": len(edges), "faces": len(faces), "level": level}
+    if values.dtype.kind not in "biuf":
+        texts = values.tolist()
+        labels = sorted({each for each in texts if each is not None})
+        codes: dict[str | None, float] = {text: at for at, text in enumerate(labels)}
+        is_told = len(labels) <= MOST_OBJECTS
+        facts |= {"labels": labels} if is_told else {}
+        values = np.array([codes.get(each, np.nan) for each in texts] if is_told else [])
+    values = values.astype(np.float32)
+    owners = getattr(found, "object_ids", None)
+    if owners is not None and hasattr(found, "starts"):
+        owners = np.repeat(owners, np.diff(found.starts))
+    objects = np.zeros(0, np.uint32) if owners is None else (owners % 2**32).astype(np.uint32)
+    count = next(each["objects"] for each in store["levels"] if each["level"] == level)
+    if owners is not None and count is not None and count <= MOST_OBJECTS:
+        table = vectors.read_objects(place, level=level)
+        order = np.argsort(table.ids)
+        objects = order[np.searchsorted(table.ids, owners, sorter=order)].astype(np.uint32)
+        columns = {name: _plain(each) for name, each in table.attributes.items() if each.ndim == 1}
+        facts["table"] = {"ids": [str(each) for each in table.ids.tolist()], "attributes": columns}
+    return facts, {"positions": positions, "lines": edges, "triangles": faces, "values": values, "objects": objects}
+
+
+def _plain(values: npt.NDArray[Any]) -> list[Any]:
+    """Return values as JSON has them; numbers that are none are ``None``."""
+    is_number = values.dtype.kind in "biuf"
+    return [float(each) if np.isfinite(each) else None for each in values] if is_number else values.tolist()
 
 
 __all__ = ["MOST_VERTICES", "describe", "geometry", "is_vectors", "share_of"]

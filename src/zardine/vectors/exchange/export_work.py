@@ -48,6 +48,7 @@ from zardine.vectors.exchange.object_files import ObjectFiles
 from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.streamlines import streamlines_out
+from zardine.vectors.exchange.tables_out import csv_out, feather_out
 from zardine.vectors.exchange.targets import check_folder, writing
 from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.exchange.unfinished import discard, folder_of, left, note, noted, sum_of
@@ -55,6 +56,8 @@ from zardine.vectors.outside import keeping, needing, repeat, warn
 from zardine.vectors.reading.rereading import open_level
 
 WRITERS: Final[dict[str, FileWriter]] = {
+    "csv": csv_out,
+    "feather": feather_out,
     "las": scan_out,
     "laz": scan_out,
     "parquet": features_out,

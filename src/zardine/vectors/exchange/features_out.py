@@ -23,7 +23,7 @@ from zardine.vectors.exchange.part_files import FileWriter
 from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.exchange.whole_files import is_cut_off
 from zardine.vectors.format.ragged import bounds_of, row_numbers, starts_of
-from zardine.vectors.outside import column_names, keeping, known_crs, needing, warn
+from zardine.vectors.outside import column_names, keeping, known_crs, needing, tell_of_channels, warn
 from zardine.vectors.results import Points, Polylines
 from zardine.vectors.storing.store import VectorStore
 
@@ -333,10 +333,7 @@ def _single(looks: Mapping[str, _Look], target: Path) -> dict[str, tuple[str, in
     """Which attribute each column of the file is, or which of its values; warns of several, and of changed names."""
     geopackage = target.suffix.lower() == ".gpkg"
     widths = {name: None if look.like.ndim == 1 else int(look.like.shape[1]) for name, look in looks.items()}
-    for name, width in widths.items():
-        if width is not None:
-            last = width - 1
-            warn(target, f"the attribute {name!r} of several values becomes columns: '{name}_0' to '{name}_{last}'")
+    tell_of_channels(widths, target)
     taken = ("geometry", "fid", "geom") if geopackage else ("geometry",)
     return column_names(
         widths, taken, target, key=str.lower if geopackage else str

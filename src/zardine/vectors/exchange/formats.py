@@ -27,7 +27,7 @@ from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
-from zardine.vectors.exchange import features, geff, meshes, scans, streamlines, swc, trx
+from zardine.vectors.exchange import features, geff, meshes, scans, streamlines, swc, tables, trx
 from zardine.vectors.exchange.export_folder import check_complete
 from zardine.vectors.exchange.export_work import planned_export
 from zardine.vectors.exchange.feature_parts import FeatureParts
@@ -52,6 +52,8 @@ from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder
 from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.swc import swc_out
+from zardine.vectors.exchange.tables import TABLE_OPTIONS
+from zardine.vectors.exchange.tables_out import csv_out, feather_out, parquet_table_out
 from zardine.vectors.exchange.targets import check_apart, check_files, files_of_target
 from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.exchange.unfinished import discard
@@ -78,6 +80,13 @@ class ImportOptions(LineOptions, total=False):
     geometry_type: Literal["streamline", "polyline", "line"]
     bin_shape: Lengths
     out_of_bounds: Literal["raise", "ignore", "expand"]
+    x: str
+    """Of tables: the column that is the first coordinate; so are ``y``, ``z`` and ``time`` the others."""
+    y: str
+    z: str | None
+    time: str | None
+    delimiter: str | None
+    """Of CSV: what is between values."""
     link_attributes: Attributes
     face_attributes: Attributes
 
@@ -140,6 +149,9 @@ FORMATS: dict[str, Format] = {
         Format("gpkg", (".gpkg",), features_out, fates=features.GPKG),
         Format("shp", (".shp",), features_out, fates=features.SHP),
         Format("parquet", (".parquet",), features_out, of_parts=True, fates=features.PARQUET),
+        Format("csv", (".csv", ".tsv"), csv_out, of_parts=True, fates=tables.CSV),
+        Format("feather", (".feather", ".arrow"), feather_out, of_parts=True, fates=tables.ARROW),
+        Format("parquet-table", (".parquet",), parquet_table_out, fates=tables.ARROW),
         Format("geff", (".geff",), is_folder=True, fates=geff.FATES),
         Format("precomputed", (".precomputed",), is_folder=True, fates=precomputed.FATES),
     )
@@ -147,6 +159,8 @@ FORMATS: dict[str, Format] = {
 """All of them, by their names."""
 
 
+_OF_TABLES = ("csv", "feather", "parquet", "parquet-table")
+"""Formats of columns, some of which are coordinates."""
 _OF_LINES = ("trk", "tck", "trx", "geojson", "gpkg", "shp", "parquet")
 """Formats whose lines can be of several kinds."""
 
@@ -206,12 +220,14 @@ def import_vectors(
 
     ``format``, or the ending of the name, says the format: ``.trk``, ``.tck``, ``.trx`` (streamlines), ``.swc``
     (skeletons), ``.ply``, ``.obj``, ``.stl`` (meshes; points of a ``.ply`` without faces), ``.las``, ``.laz`` (points),
-    ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). A folder of ``.swc``, ``.ply``, ``.obj`` or
-    ``.stl`` is read as one: each file is an object with the attribute ``name``, and with the id that it is called by
-    where all are called by numbers. One of ``.las``, ``.laz``, ``.parquet``, ``.trk``, ``.tck`` or ``.trx`` is read as
-    one, too, its files one behind the other. ``precomputed``, a folder or URL of neuroglancer with annotations,
-    skeletons or meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the
-    writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
+    ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points), ``.csv``, ``.tsv``, ``.feather``, ``.arrow`` and
+    ``.parquet`` without geometries (points: ``x``, ``y``, and if there are such ``z`` and ``time``, name the columns of
+    coordinates, unless these are called as usual; ``delimiter`` is what is between values of CSV). A folder of
+    ``.swc``, ``.ply``, ``.obj`` or ``.stl`` is read as one: each file is an object with the attribute ``name``, and
+    with the id that it is called by where all are called by numbers. One of tables, ``.las``, ``.laz``, ``.parquet``,
+    ``.trk``, ``.tck`` or ``.trx`` is read as one, too, its files one behind the other. ``precomputed``, a folder or URL
+    of neuroglancer with annotations, skeletons or meshes, and ``geff``, a graph of GEFF, are known by their documents.
+    ``options`` are those of the writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
     What is large, to a store in a directory, is imported by the plan of :func:`plan_import`: who is killed goes on by
     the same call. ``workers``: so many processes read it, of any size. ``storage_options`` are those of a ``source`` at
@@ -223,6 +239,7 @@ def import_vectors(
     others three.
     """
     chosen = format_of(source, format, stored=True, storage_options=storage_options)
+    check_table_options(options, chosen)
     given = source_of(source, chosen, storage_options)
     check_room(path, options.get("overwrite", False))
     if options.get("overwrite"):
@@ -260,25 +277,35 @@ def plan_import(
     """Return the plan of :func:`import_vectors` of a file, folder or URL. Nothing is written.
 
     Jobs read parts, and keep them in a hidden folder of the new store, which is there when the plan is finished. Parts
-    are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, as much of
-    ``precomputed`` (some of its files, or of the minishards of a shard), row groups of ``.parquet``, some features of
-    ``.gpkg`` and ``.shp``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of
-    these, ``.geojson``, and ``.parquet`` whose columns or geometries have to be seen together, are one part.
-    ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``,
-    ``bounds``, ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
-    ``geometry_type``; ``target_path`` names a node in the store at ``path``, and ``target_options`` are those of a
-    store at a URL, as ``storage_options`` are of a ``source`` there.
+    are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, as much of ``precomputed``
+    (some of its files, or of the minishards of a shard), 16 MiB of ``.csv``, batches of ``.feather``, row groups of
+    ``.parquet``, some features of ``.gpkg`` and ``.shp``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or
+    ``.stl``. A single file of these, ``.geojson``, and ``.parquet`` whose columns or geometries have to be seen
+    together, are one part. ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``,
+    ``codec_config``, ``checksum``, ``bounds``, ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, of lines
+    ``geometry_type``, and of tables ``x``, ``y``, ``z``, ``time`` and ``delimiter``; ``target_path`` names a node in
+    the store at ``path``, and ``target_options`` are those of a store at a URL, as ``storage_options`` are of a
+    ``source`` there.
 
     Raises :class:`~zardine.errors.UnsupportedError` for other files, :class:`~zardine.errors.NodeExistsError` where
     something is stored at ``path`` and ``overwrite`` is false, ``TypeError`` for other options, and as
     :func:`import_vectors` for what is wrong with the file.
     """
     chosen = format_of(source, format, stored=True, storage_options=storage_options)
+    check_table_options(options, chosen)
     given = source_of(source, chosen, storage_options)
     target = Place.of(*find_place(path, target_path, mode="a", storage_options=target_options), given=path)
     if options.get("overwrite"):
         _check_stays(given, (target.store, target.path))
     return _planned(given, target, chosen, options, None)
+
+
+def check_table_options(options: Mapping[str, Any], chosen: Format) -> None:
+    """Raise ``TypeError`` where options of tables are given for another format."""
+    for name in TABLE_OPTIONS:
+        known = ("csv",) if name == "delimiter" else _OF_TABLES
+        if options.get(name) is not None and chosen.name not in known:
+            raise TypeError(f"the format {chosen.name} has no option {name!r}, which is of {', '.join(known)}")
 
 
 def _check_stays(given: Path | Place, target: tuple[Store, str]) -> None:
@@ -310,7 +337,7 @@ def _planned(
 
 def _plain_options(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The options of a plan, as JSON. Raises ``TypeError`` for others, and :class:`DataError` for wrong codecs."""
-    own = ("dtype", "geometry_type") if name in _OF_LINES else ("dtype",)
+    own = ("dtype", *(("geometry_type",) if name in _OF_LINES else ()), *(TABLE_OPTIONS if name in _OF_TABLES else ()))
     stored = cast(StoreOptions, {each: value for each, value in options.items() if each not in own})
     check_options(stored)
     layout_from(1, stored.get("compressor"), stored.get("codec_config"), stored.get("checksum"), 1)
@@ -343,7 +370,7 @@ def _plan_for(
     parts: FileParts,
 ) -> Plan | None:
     """The plan of an import that is worth one; ``None`` for others."""
-    if set(options) - {*StoreOptions.__annotations__, "dtype", "geometry_type"}:
+    if set(options) - {*StoreOptions.__annotations__, "dtype", "geometry_type", *TABLE_OPTIONS}:
         return None
     store, inner = find_place(path, mode="a")
     if type(store) is not LocalStore or (workers is None and parts.vertices <= WHOLE):
@@ -383,8 +410,8 @@ def export_vectors(
     objects.
 
     A folder (there, or with a ``/`` at its end) of SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each
-    object, called by its attribute ``name`` or its id, by the plan of :func:`plan_export`, too.
-    A folder (there, or with a ``/``) of ``format`` ``las``, ``laz``, ``parquet``, ``trk``, ``tck`` or ``trx`` gets
+    object, called by its attribute ``name`` or its id, by the plan of :func:`plan_export`, too. A folder (there, or
+    with a ``/``) of ``format`` ``csv``, ``feather``, ``las``, ``laz``, ``parquet``, ``trk``, ``tck`` or ``trx`` gets
     files of about ``vertices_per_file`` (4,194,304) by the plan of :func:`plan_export`: ``workers`` processes write
     them, and who is killed goes on by the same call. :func:`import_vectors` reads the folder as one. ``precomputed``, a
     folder or URL for neuroglancer, is written so, too: ``sharded`` says whether values are packed into shards

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from zardine.engine.documents import get_document
@@ -28,6 +29,8 @@ from zardine.jobs.work import Forecast, Work
 from zardine.metadata.documents import GroupMetadata
 from zardine.stores.path import StorePath
 from zardine.vectors.changing.creating import REPLACED, complete_all, erase_leftover
+from zardine.vectors.exchange.arrow_tables import FeatherTable, ParquetTable, is_plain_parquet
+from zardine.vectors.exchange.csv_tables import CsvTable
 from zardine.vectors.exchange.feature_parts import FeatureParts
 from zardine.vectors.exchange.file_parts import FORM, FileParts, Part, Step, Whole
 from zardine.vectors.exchange.geff import GeffParts
@@ -39,19 +42,34 @@ from zardine.vectors.exchange.scans import ScanParts
 from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder, source_of
 from zardine.vectors.exchange.streamlines import TckParts, TrkParts
 from zardine.vectors.exchange.swc import SwcParts
+from zardine.vectors.exchange.table_columns import ROLES
+from zardine.vectors.exchange.tables import table_parts
 from zardine.vectors.exchange.trx import JoinedTrx, TrxParts
 from zardine.vectors.exchange.unfinished import discard, folder_of, note, sum_of
 from zardine.vectors.outside import keeping, repeat, warn
 from zardine.vectors.storing.store import ORIGIN
 
+_plain_parquet = table_parts((".parquet",), ParquetTable)
+_geo_parquet = joined((".parquet",), parquet_parts, ParquetParts)
+
+
+def _parquet(source: Path, options: Mapping[str, Any], at_once: int, outline: Any = None) -> FileParts:
+    """Open GeoParquet; or columns, where there are no geometries or where options say which are coordinates."""
+    is_table = not {*ROLES}.isdisjoint(options) or isinstance(outline, dict) or is_plain_parquet(source)
+    return (_plain_parquet if is_table else _geo_parquet)(source, options, at_once, outline)
+
+
 PARTS: Final[dict[str, Callable[[Any, Mapping[str, Any], int, Any], FileParts]]] = {
+    "csv": table_parts((".csv", ".tsv"), CsvTable),
+    "feather": table_parts((".arrow", ".feather"), FeatherTable),
     "geff": GeffParts,
     "geojson": FeatureParts,
     "gpkg": FeatureParts,
     "las": joined((".las",), ScanParts),
     "laz": joined((".laz",), ScanParts),
     "obj": ObjParts,
-    "parquet": joined((".parquet",), parquet_parts, ParquetParts),
+    "parquet": _parquet,
+    "parquet-table": _plain_parquet,
     "ply": PlyParts,
     "precomputed": precomputed_parts,
     "shp": FeatureParts,
@@ -62,6 +80,8 @@ PARTS: Final[dict[str, Callable[[Any, Mapping[str, Any], int, Any], FileParts]]]
     "trx": joined((".trx",), TrxParts, join=JoinedTrx, unpacked="header.json"),
 }
 """Formats whose files, or folders, can be read in parts, in any order."""
+_OUTLINED: Final = ("csv", "feather", "geojson", "gpkg", "parquet", "parquet-table", "shp")
+"""Those of them whose plan says what the columns of all parts become."""
 FOLDERS: Final = ("geff", "precomputed")
 """Those of them that are folders of values, in any store."""
 
@@ -253,7 +273,7 @@ class ImportWork(Work):
         files = outlines if outlines and all(outlines) and isinstance(outlines[0][0], list) else [outlines]
         listed = all(isinstance(each, list) and all(map(_is_place, each)) for each in files)
         listed = listed and sum(len(each) - 1 for each in files) == numbers[1]
-        is_scheme = isinstance(outline, dict) and PARTS[document["format"]] is FeatureParts
+        is_scheme = isinstance(outline, dict) and document["format"] in _OUTLINED
         if outline is not None and not is_scheme and not listed:
             raise PlanError("a plan of an import says of each part where it begins")
         at_once, count, vertices, memory = numbers

@@ -21,7 +21,7 @@ from zardine.vectors.storing.store import VectorStore
 
 LINES = ("line", "polyline", "streamline")
 _TAKEN_BY = {
-    "point_cloud": "las, laz, ply, geojson, gpkg, shp, parquet, precomputed",
+    "point_cloud": "csv, feather, las, laz, ply, geojson, gpkg, shp, parquet, precomputed",
     **dict.fromkeys(LINES, "trk, tck, trx, geojson, gpkg, shp, parquet, geff, precomputed"),
     "graph": "geff, precomputed",
     "skeleton": "swc, geff, precomputed",
@@ -179,12 +179,12 @@ def tell_of_times(source: Path | str, names: Sequence[str]) -> None:
         warn(source, f"dates and times are stored as text (ISO 8601): {', '.join(map(repr, names))}")
 
 
-def bounds_of_nothing(source: Path | str, options: Mapping[str, Any]) -> dict[str, Any]:
+def bounds_of_nothing(source: Path | str, options: Mapping[str, Any], rank: int = 3) -> dict[str, Any]:
     """The bounds of a store of a file that says that it holds nothing, and nothing of where; with a warning."""
     if options.get("bounds") is not None:
         return {}
     warn(source, "it holds nothing, and so will the store, with bounds from 0 to 1: bounds= gives it others")
-    return {"bounds": (np.zeros(3), np.ones(3))}
+    return {"bounds": (np.zeros(rank), np.ones(rank))}
 
 
 def warn_kind(kind: str, becomes: str, target: Path | str) -> None:

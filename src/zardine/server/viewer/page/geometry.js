@@ -1,16 +1,20 @@
 // A store of Zarr Vectors: points, lines, graphs and meshes in space. A coarse level is shown at once; the finest one that
 // can be drawn follows, and a finer one yet of what is seen when one comes near.
 
-import { colours, MAPS, pack } from "./colours.js";
+import { categoryColour, colours, gradient, MAPS, pack } from "./colours.js";
 import { choice, make } from "./elements.js";
 import { Raster } from "./raster.js";
 import { Latest, beginMove, packed } from "./server.js";
 import { edgesOf, isWithin, padded, shareOf, Space } from "./space.js";
 
 const PLAIN = pack(70, 140, 220), CELL = pack(150, 160, 170), SHARD = pack(225, 120, 30), BOX = pack(200, 40, 140);
+const ALIKE = "/", OF_OBJECTS = "objects/"; // what no attribute of vertices is called: all in one colour, an attribute of objects
+const SHOWN = 12; // names that a legend has
 const PATIENCE = 200; // milliseconds without a move before what is seen is refined
 
 const number = (value) => (Number.isFinite(Number(value)) ? Number(value) : 0);
+const HUES = 11; // colours of names, without black, which is not seen on a dark page
+const hue = (value) => 1 + (value % HUES);
 const three = (list) => [0, 1, 2].map((i) => number(list[i] ?? 0));
 
 /** The part of the page that shows a store of vectors. */
@@ -27,6 +31,7 @@ export class GeometryView {
   #parts = {};
   #raster = null;
   #drawing = false;
+  #labels = []; // texts of the attribute that were seen, in the order in which they have colours
   #timer;
 
   /** `change(state, lasting)` is called when something else is to be seen. */
@@ -87,6 +92,7 @@ export class GeometryView {
     parts.band = make("div", { className: "band", hidden: true });
     parts.status = make("p", { className: "status", id: "status", "aria-live": "polite" });
     parts.read = make("p", { className: "status", id: "read" });
+    parts.legend = make("div", { className: "legend", id: "legend" });
     parts.attribute = make("span", {});
     parts.box = stored.axes.map((axis) => ["lowest", "highest"].map((what) => make("input", { type: "number", step: "any", className: "number", "aria-label": `${axis.name}, ${what}` })));
     const names = ["", ...stored.levels.map((each) => String(each.level))];
@@ -102,7 +108,7 @@ export class GeometryView {
       make("div", { className: "stage" }, parts.canvas, parts.band),
       make("div", { className: "controls" }, make("button", { type: "button", id: "zoom-in", onclick: () => this.#moved(() => this.#space.magnify(1.5)) }, "+"), make("button", { type: "button", id: "zoom-out", onclick: () => this.#moved(() => this.#space.magnify(1 / 1.5)) }, "−"),
         make("button", { type: "button", id: "fit", onclick: () => this.#moved(() => this.#space.home(this.#box)) }, "whole"), parts.select),
-      parts.status, parts.read,
+      parts.legend, parts.status, parts.read,
       make("fieldset", { className: "controls" }, make("legend", {}, "Box"),
         ...stored.axes.flatMap((axis, i) => [make("span", {}, axis.name), ...parts.box[i]]),
         make("button", { type: "button", id: "into-box", onclick: () => this.#into([0, 1].flatMap((end) => parts.box.map((pair) => Number(pair[end].value)))) }, "show this box"),
@@ -114,11 +120,14 @@ export class GeometryView {
   }
 
   #attributes() {
-    const names = ["", ...this.#facts.levels[0].vertex_attributes];
+    const { objects, object_attributes: ofObjects, vertex_attributes: own } = this.#facts.levels[0];
+    const texts = objects > 1 ? { "": "each object", [ALIKE]: "none" } : { "": "none" };
+    for (const name of objects > 1 && objects <= this.#facts.most_objects ? ofObjects : []) texts[OF_OBJECTS + name] = `${name} (of objects)`;
+    const names = [...Object.keys(texts), ...own];
     const chosen = names.includes(this.#state.field ?? "") ? this.#state.field ?? "" : "";
-    const select = choice(names, chosen, (value) => this.#to({ field: value }), { "": "none" });
+    const select = choice(names, chosen, (value) => this.#to({ field: value }), texts);
     select.id = "attribute";
-    this.#parts.attribute.replaceChildren(make("label", {}, "attribute ", select));
+    this.#parts.attribute.replaceChildren(make("label", {}, "coloured by ", select));
     return chosen;
   }
 
@@ -132,6 +141,7 @@ export class GeometryView {
 
   #load() {
     clearTimeout(this.#timer);
+    this.#labels = [];
     const attribute = this.#attributes();
     const rank = this.#facts.axes.length;
     const shown = this.#state.box ?? this.#facts.bounds.flat();
@@ -155,7 +165,29 @@ export class GeometryView {
 
   async #ask(level, box, attribute, signal) {
     const name = level.vertex_attributes.includes(attribute) ? attribute : "";
-    return packed(this.#state, "geometry", { level: level.level, attribute: name, box: box?.join(","), snapshot: this.#snapshot }, signal);
+    const shown = await packed(this.#state, "geometry", { level: level.level, attribute: name, box: box?.join(","), snapshot: this.#snapshot }, signal);
+    return { ...shown, ...(shown.labels ? this.#inColours(shown) : this.#ofObjects(shown, attribute ?? "")) };
+  }
+
+  /** Values that are places in the texts of one answer, as places in those of all. */
+  #inColours({ values, labels }) {
+    for (const text of labels) if (!this.#labels.includes(text)) this.#labels.push(text);
+    const places = labels.map((text) => this.#labels.indexOf(text));
+    return { values: Float64Array.from(values, (value) => places[value] ?? NaN), labels: this.#labels };
+  }
+
+  /** What vertices have of their objects: which these are, or an attribute of them; `labels` are the names of values. */
+  #ofObjects({ objects, table }, field) {
+    if (field === "" && objects.length && !(table?.ids.length < 2)) {
+      const names = table?.attributes.name ?? [];
+      return { values: Float64Array.from(objects), labels: table ? table.ids.map((id, row) => String(names[row] ?? `object ${id}`)) : [] };
+    }
+    const column = field.startsWith(OF_OBJECTS) ? table?.attributes[field.slice(OF_OBJECTS.length)] : undefined;
+    if (!column) return {};
+    if (!column.some((value) => typeof value === "string")) return { values: Float64Array.from(objects, (row) => column[row] ?? NaN) };
+    const labels = [...new Set(column.filter((value) => value !== null))].sort();
+    const place = new Map(labels.map((text, at) => [text, at]));
+    return { values: Float64Array.from(objects, (row) => place.get(column[row]) ?? NaN), labels };
   }
 
   #refineLater() {
@@ -225,6 +257,27 @@ export class GeometryView {
   #tell() {
     const counts = ({ vertices, edges, faces, level }) => [`${vertices.toLocaleString("en")} vertices`, edges ? `${edges.toLocaleString("en")} edges` : "", faces ? `${faces.toLocaleString("en")} faces` : "", `of level ${level}`].filter(Boolean).join(", ");
     this.#parts.read.textContent = counts(this.#base) + (this.#detail ? `; where you look ${counts(this.#detail)}` : "");
+    this.#parts.legend.replaceChildren(...this.#legend());
+  }
+
+  /** What colours mean: the names that are seen, or the ends of numbers. */
+  #legend() {
+    const { values, labels } = this.#base;
+    if (labels) {
+      const seen = [...new Set(values)].filter((value) => !Number.isNaN(value)).sort((a, b) => a - b);
+      const entries = seen.slice(0, labels.length ? SHOWN : 0).map((value) => make("span", {}, this.#swatch(categoryColour(hue(value)), "18px"), labels[value] || "(empty)"));
+      const more = seen.length - entries.length;
+      return more ? [...entries, make("span", {}, entries.length ? `and ${more.toLocaleString("en")} more` : `${more.toLocaleString("en")} objects`)] : entries;
+    }
+    const [lo, hi] = this.#ends();
+    if (!(lo <= hi)) return [];
+    return [make("span", {}, `${Number(lo.toPrecision(6))} `, this.#swatch(gradient(this.#state.map).replace("to top", "to right"), "120px"), ` ${Number(hi.toPrecision(6))}`)];
+  }
+
+  #swatch(background, width) {
+    const swatch = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
+    Object.assign(swatch.style, { background, width });
+    return swatch;
   }
 
   #clouds() {
@@ -282,14 +335,15 @@ export class GeometryView {
 
   /** Draw vertices, edges or faces, but for those with a vertex in the box that is `left out`; vertex 0 is called `first`. */
   #drawVertices(raster, shown, first, leftOut, [lo, hi]) {
-    const { positions, values, lines, triangles } = shown;
+    const { positions, values, labels, lines, triangles } = shown;
     const places = this.#space.project(positions);
     const count = positions.length / 3;
-    const table = colours(this.#state.map);
+    const table = colours(labels ? "categories" : this.#state.map);
     const last = table.length / 3 - 1;
     const shades = Uint32Array.from({ length: last + 1 }, (_, i) => pack(table[3 * i], table[3 * i + 1], table[3 * i + 2]));
     const colour = (i) => {
       if (!values.length || Number.isNaN(values[i])) return PLAIN;
+      if (labels) return shades[hue(values[i])];
       return shades[Math.min(last, Math.max(0, Math.round(((values[i] - lo) / (hi - lo || 1)) * last)))];
     };
     const hidden = leftOut ? Uint8Array.from({ length: count }, (_, i) => [0, 1, 2].every((axis) => positions[3 * i + axis] >= leftOut[0][axis] && positions[3 * i + axis] <= leftOut[1][axis])) : new Uint8Array(count);
@@ -428,7 +482,8 @@ export class GeometryView {
     const [shown, i] = this.#vertex(vertex);
     if (!shown || this.#isSelecting) return;
     const place = this.#facts.axes.slice(0, 3).map((axis, each) => `${axis.name} ${shown.positions[3 * i + each]}`);
-    const value = shown.values.length ? `: ${this.#state.field} ${shown.values[i]}` : "";
-    this.#parts.status.textContent = `${place.join(", ")}${value}`;
+    const field = (this.#state.field ?? "").replace(OF_OBJECTS, "");
+    const value = shown.labels ? shown.labels[shown.values[i]] ?? "" : shown.values[i];
+    this.#parts.status.textContent = `${place.join(", ")}${shown.values.length ? `: ${field} ${value}`.replace("  ", " ") : ""}`;
   }
 }
