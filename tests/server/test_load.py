@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -112,5 +113,37 @@ def test_five_hundred_at_a_time(tmp_path: Path) -> None:
         assert most - before < MOST_MEMORY
         print(f"{sum(answers.values())} answers; {before / 2**20:.0f} to {most / 2**20:.0f} MiB")
     finally:
+        process.stdin.close()
+        process.wait(20)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+def test_forty_that_read_large_chunks_slowly(tmp_path: Path) -> None:
+    """Chunks of 64 MB that are made for clients that do not read them: few are in memory at a time."""
+    chunk = 2**23
+    array = zardine.create_array(tmp_path / "a", shape=(4 * chunk,), chunks=(chunk,), dtype="f8")
+    array[...] = np.tile(np.arange(chunk, dtype="f8"), 4)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVING, str(tmp_path / "a")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    clients = []
+    try:
+        port = int(process.stdout.readline())
+        before = most = memory_of(process.pid)
+        for number in range(40):
+            client = socket.create_connection(("127.0.0.1", port))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sendall(f"GET /v3/a/c/{number % 4} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            clients.append(client)
+        for _ in range(60):
+            time.sleep(0.1)
+            most = max(most, memory_of(process.pid))
+        assert most - before < 700 * 2**20, f"{(most - before) // 2**20} MiB more, for 40 chunks of 64 MiB"
+        assert asyncio.run(get(port, "/v3/a/zarr.json"))[0] == 200
+    finally:
+        for client in clients:
+            client.close()
         process.stdin.close()
         process.wait(20)

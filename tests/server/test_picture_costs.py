@@ -108,7 +108,7 @@ def test_the_first_picture_of_a_store_that_is_far_away(asker: Any) -> None:
     assert (pixels[:62, :62] == 3).all()
     assert (states[63:] == MISSING).all()
     assert store.counts.operations < 150
-    assert most_of_one_object(store) < 30
+    assert most_of_one_object(store) < 60  # of a stored shard its parts, in several rounds; of others one
 
 
 @pytest.mark.parametrize("reduction", ["nearest", "mean", "max"])

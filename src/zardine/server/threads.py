@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Final, ParamSpec, TypeVar
 
-import anyio.lowlevel
 from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -18,7 +17,8 @@ _MOST: Final = 16
 _MOST_LARGE: Final = 2
 """Answers of many megabytes that are made at the same time; each takes a few times its size while it is made."""
 
-_limiters: WeakKeyDictionary[Any, dict[int, CapacityLimiter]] = WeakKeyDictionary()
+_limiters: Final[RunVar[dict[int, CapacityLimiter]]] = RunVar("zardine_limiters")
+"""Of an event loop, by how many they let in."""
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -32,5 +32,9 @@ async def in_large_thread(function: Callable[P, T], *args: P.args, **kwargs: P.k
 
 
 def _limiter(most: int) -> CapacityLimiter:
-    limiters = _limiters.setdefault(anyio.lowlevel.current_token(), {})
+    try:
+        limiters = _limiters.get()
+    except LookupError:
+        limiters = {}
+        _limiters.set(limiters)
     return limiters.get(most) or limiters.setdefault(most, CapacityLimiter(most))
