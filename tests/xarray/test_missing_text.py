@@ -41,7 +41,7 @@ def found(path: Path, engine: str = "zardine") -> list[Any]:
     ],
     ids=["None", "nan", "NA", "dask", "StringDType", "pandas", "pyarrow"],
 )
-@pytest.mark.filterwarnings("ignore:variable 'name' is loaded")
+@pytest.mark.filterwarnings("ignore:variable 'name' is a dask array")
 def test_it_is_read_back_as_missing(tmp_path: Path, values: Any, zarr_format: Any) -> None:
     place = tmp_path / "a.zarr"
     to_zarr(dataset(values), place, zarr_format=zarr_format)
@@ -60,7 +60,7 @@ def test_missing_bytes_are_read_back_as_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mark", ["missing_value", "_FillValue"])
 @pytest.mark.parametrize("is_lazy", [False, True])
-@pytest.mark.filterwarnings("ignore:variable 'name' is loaded")
+@pytest.mark.filterwarnings("ignore:variable 'name' is a dask array")
 def test_the_caller_chooses_what_stands_for_it(tmp_path: Path, mark: str, is_lazy: bool) -> None:
     values: Any = objects("a", None, "")
     data = dataset(da.from_array(values, chunks=1) if is_lazy else values)

@@ -12,6 +12,7 @@ import pandas as pd  # type: ignore[import-untyped]
 from xarray import SerializationWarning, Variable
 from xarray.backends.zarr import encode_zarr_variable
 from xarray.core import duck_array_ops
+from xarray.core.common import _contains_datetime_like_objects
 
 from zardine.user_warnings import warn_user
 from zardine.xarray.round_trip import DECODED, RoundTrip, has_times
@@ -138,12 +139,12 @@ def _without_nan_marks(variable: Variable) -> Variable:
 
 
 def _known(variable: Variable, name: Hashable) -> Variable:
-    """Return a variable whose text is text: missing text is an object, and objects of Dask are loaded."""
+    """Return a variable whose text is known: missing text is an object, and objects of Dask, but dates, are loaded."""
     is_text = variable.dtype.kind == "T" and hasattr(variable.dtype, "na_object")
-    if variable.dtype.kind == "O" and variable.chunks is not None:
+    if variable.dtype.kind == "O" and variable.chunks is not None and not _contains_datetime_like_objects(variable):
         warn_user(
-            f"variable {name!r} is loaded into memory: it is a Dask array of objects, which may be anything. To avoid "
-            "that, convert it first, as with .astype(np.dtypes.StringDType())",
+            f"variable {name!r} is a dask array with dtype=object, and is loaded into memory to see what it holds: to "
+            "avoid that, convert it first, as with .astype(np.dtypes.StringDType())",
             SerializationWarning,
         )
         variable = variable.compute()

@@ -49,7 +49,7 @@ PARTS = {
 def fetch(folder: Path) -> Path:
     """The unpacked source package of the zarr-python that is installed."""
     wanted = f"zarr=={version('zarr')}"
-    options = ["--no-binary", ":all:", "--no-deps", "--no-build-isolation", "-d", str(folder)]
+    options = ["--no-binary", ":all:", "--no-deps", "-d", str(folder)]
     subprocess.run([sys.executable, "-m", "pip", "download", "-q", *options, wanted], check=True)
     (archive,) = folder.glob("zarr-*.tar.gz")
     with tarfile.open(archive) as files:
