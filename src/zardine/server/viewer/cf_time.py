@@ -155,6 +155,23 @@ def as_date(value: Any, units: str, calendar: str) -> str | None:
     return f"{text} {_clock_text(clock)}" if clock else text
 
 
+def seconds_of(values: Any, units: str, calendar: str) -> Any:
+    """Return numbers in ``units`` as seconds after the midnight before their reference date, as ``float64``.
+
+    ``None`` for months, years and time zones, and for units and calendars that CF does not define.
+    """
+    scale = _scale(units, calendar.strip().lower())
+    found = _UNITS.fullmatch(units[:200])
+    if scale is None or not scale.length or found is None or _zone(found["zone"] or ""):
+        return None
+    return np.asarray(values, np.float64) * (scale.length / _SECOND) + scale.clock / _SECOND
+
+
+def is_mixed(calendar: str) -> bool:
+    """Return whether dates since 1582-10-15 are those of everyday life."""
+    return CALENDARS.get(calendar.strip().lower()) in (_MIXED, _GREGORIAN)
+
+
 def _product(number: float, length: int) -> int:
     if isinstance(number, int):
         return number * length
@@ -207,4 +224,4 @@ def _zone(text: str) -> int:
     return (-1 if text[0] == "-" else 1) * (hours * 60 + minutes) * 60 * _SECOND
 
 
-__all__ = ["CALENDARS", "Calendar", "as_date"]
+__all__ = ["CALENDARS", "Calendar", "as_date", "is_mixed", "seconds_of"]

@@ -23,6 +23,7 @@ from zardine.server.threads import in_thread
 from zardine.server.viewer.canvas import REDUCTIONS, Frame, Reduction
 from zardine.server.viewer.checking import verification
 from zardine.server.viewer.coordinates import labels
+from zardine.server.viewer.expression import Span, expression
 from zardine.server.viewer.facts import WATCH, WATCH_FAR, array_facts, as_json, group_facts, members
 from zardine.server.viewer.geometry import MOST_VERTICES, describe, geometry, is_vectors, share_of
 from zardine.server.viewer.picture import MOST_PIXELS, View, draw, picture_of
@@ -286,6 +287,24 @@ def _picture(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool])
     return _packed(facts, {"pixels": pixels, "states": states})
 
 
+def _expression(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    """The Python expression of a box of ``axes``, at one index of each other axis but ``whole``, of which all are."""
+    snapshot = _snapshot(viewed, path, query.snapshot())
+    shape = snapshot.array.shape
+    spans: list[Span] = list(query.at(shape)) if snapshot.array.size else [None] * len(shape)
+    axes = query.axes(len(shape))
+    box = query.numbers("box", 2 * len(axes)) if query.text("box") else None
+    for number, axis in enumerate(axes):
+        low, high = (0, shape[axis]) if box is None else box[2 * number : 2 * number + 2]
+        if not 0 <= low <= high <= shape[axis]:
+            raise Refusal(400, f"the box is not within the array of shape {shape}")
+        spans[axis] = None if (low, high) == (0, shape[axis]) or low == high else (low, high)
+    whole = query.number("whole", -1)
+    if 0 <= whole < len(shape):
+        spans[whole] = None
+    return _json({"expression": expression(viewed.served, snapshot, path, spans, query.text("field") or None)})
+
+
 def _value(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     snapshot = _snapshot(viewed, path, query.snapshot())
     at = query.at(snapshot.array.shape)
@@ -466,6 +485,7 @@ _ENDPOINTS: Final[dict[str, Callable[[Viewed, str, _Query, Callable[[], bool]], 
     "node": _node,
     "picture": _picture,
     "value": _value,
+    "expression": _expression,
     "table": _table,
     "labels": _labels,
     "chunk": _chunk,

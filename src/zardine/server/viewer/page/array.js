@@ -46,6 +46,7 @@ export class ArrayView {
   #tables = new Latest();
   #charts = new Latest();
   #ticks = new Latest();
+  #telling = new Latest();
   #cursor = null;
   #marks = [];
   #coasts = null;
@@ -69,7 +70,7 @@ export class ArrayView {
   close() {
     this.#picture?.cancel();
     this.#stored.close();
-    for (const each of [this.#hover, this.#tables, this.#charts, this.#ticks]) each.cancel();
+    for (const each of [this.#hover, this.#tables, this.#charts, this.#ticks, this.#telling]) each.cancel();
   }
 
   /** Show another state of the same array. */
@@ -86,23 +87,21 @@ export class ArrayView {
     }
     if (!this.#picture || this.#parts.table.open) this.#drawTable();
     if (picture) picture.setAttribute("aria-label", `Picture of ${this.#state.path || this.#state.name}; arrow keys move the cross, plus and minus zoom`);
-    this.#parts.code.textContent = this.expression();
+    this.#tell();
     for (const link of this.#place.querySelectorAll("a.npy")) link.href = this.#npy();
   }
 
-  /** The Python expression of what is seen. */
-  expression() {
-    const { axes, at, field } = this.#state;
-    const box = this.#picture ? this.#picture.request().box.split(",").map(Number) : [];
-    const index = this.#facts.shape.map((length, axis) => {
-      const place = axes.indexOf(axis);
-      if (place < 0) return String(at[axis]);
-      if (!box.length) return ":";
-      const [low, high] = box.slice(2 * place, 2 * place + 2);
-      return low === 0 && high === length ? ":" : `${low}:${high}`;
+  /** Ask for the Python expression of what is seen. */
+  #tell() {
+    const { axes, at, field, mode } = this.#state;
+    const box = this.#picture?.request().box;
+    const whole = mode === "channels" ? this.#facts.channels.axis : undefined;
+    const { code } = this.#parts;
+    code.textContent = "";
+    this.#telling.ask(async (signal) => {
+      const found = await json(this.#state, "expression", { axes: axes.join(","), at: at.join(","), box, field, whole, snapshot: this.#facts.snapshot }, signal);
+      if (!this.#telling.isOvertaken) code.textContent = found.expression;
     });
-    const inner = index.length ? index.join(", ") : "...";
-    return `zardine.open_array(${JSON.stringify(this.#facts.store)}, path=${JSON.stringify(this.#facts.node)}, mode="r")[${inner}]${field ? `[${JSON.stringify(field)}]` : ""}`;
   }
 
   #to(changes, { fresh = true, lasting = false } = {}) {
@@ -124,7 +123,7 @@ export class ArrayView {
     const sections = [make("div", { id: "axes" }, ...this.#sliders())];
     if (drawn) sections.push(...this.#stage());
     else sections.push(parts.status);
-    sections.push(make("p", {}, parts.code, " ", make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard?.writeText(this.expression()) }, "Copy")), parts.table);
+    sections.push(make("p", {}, parts.code, " ", make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard?.writeText(parts.code.textContent) }, "Copy")), parts.table);
     this.#stored = new Stored(facts, () => this.#state, (marks) => {
       this.#marks = marks;
       if (parts.check && marks.length && !this.#state.stored) this.#showStored(true);
