@@ -10,6 +10,7 @@ import { proportion, titled } from "./frame.js";
 import { drawGrid } from "./grid.js";
 import { GUESSED, LOOKS, tile } from "./looks.js";
 import { Picture } from "./picture.js";
+import { toAddress } from "./state.js";
 import { Latest, address, beginMove, json, packed } from "./server.js";
 import { Stored } from "./stored.js";
 import { drawTable } from "./table.js";
@@ -17,10 +18,12 @@ import { drawTable } from "./table.js";
 const DRAWN = ["number", "complex", "time"];
 const MOST_CATEGORIES = 32;
 const MARGIN = 112; // pixels beside a picture and its ticks, for a title and the bar of colours
+const WIDE = 900, TOLD = 400; // pixels from which on what is told of a picture lies beside, and its width there
+const BELOW = 170, SERIES = 250; // pixels below a picture for its ticks and buttons, and for a series
 const MOST_LONG = 12; // a picture whose sides differ more is not true to scale
 
 /** Return what is seen of an array where the address does not say it. */
-function completed(state, facts) {
+export function completed(state, facts) {
   const rank = facts.shape.length;
   const last = facts.channels?.axis === rank - 1 ? 1 : 0; // the axis of colours is none of the picture
   const axes = state.axes?.every((axis) => Number.isInteger(axis) && axis < rank) && new Set(state.axes).size === state.axes.length && state.axes.length <= 2 ? state.axes : rank > 1 ? [rank - 2 - last, rank - 1 - last] : rank ? [0] : [];
@@ -78,6 +81,7 @@ export class ArrayView {
     this.#state = completed(state, this.#facts);
     const { picture } = this.#parts;
     if (this.#picture) {
+      if (fresh) beginMove();
       this.#fit();
       this.#picture.show(this.#state, this.#facts, fresh);
       this.#drawBar();
@@ -121,15 +125,20 @@ export class ArrayView {
     const about = make("details", { id: "about", open: !drawn }, make("summary", {}, "About this array"), this.#about());
     parts.drawn = drawn;
     const sections = [make("div", { id: "axes" }, ...this.#sliders())];
-    if (drawn) sections.push(...this.#stage());
-    else sections.push(parts.status);
-    sections.push(make("p", {}, parts.code, " ", make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard?.writeText(parts.code.textContent) }, "Copy")), parts.table);
+    const isLine = facts.shape.length === 1;
+    if (!drawn) sections.push(parts.status);
+    const expression = [make("p", { className: "copied" }, parts.code, " ", make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard?.writeText(parts.code.textContent) }, "Copy"))];
     this.#stored = new Stored(facts, () => this.#state, (marks) => {
       this.#marks = marks;
       if (parts.check && marks.length && !this.#state.stored) this.#showStored(true);
       this.#drawGrid();
     }, (at) => this.#go(at), drawn);
-    sections.push(this.#stored.section, about);
+    if (drawn) {
+      parts.pictured = make("div", { className: "pictured" }, ...this.#stage());
+      const histogram = make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram);
+      parts.seen = make("div", { className: "seen" }, parts.pictured, make("div", { className: "told" }, isLine ? parts.table : parts.profile, this.#stored.section));
+      sections.push(parts.seen, ...expression, histogram, isLine ? "" : parts.table, about);
+    } else sections.push(...expression, parts.table, this.#stored.section, about);
     this.#place.replaceChildren(...sections);
     if (drawn) this.#listen();
   }
@@ -220,14 +229,17 @@ export class ArrayView {
       make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("fit", "fit", () => this.#to({ box: undefined, pixels: "" })), ...(facts.shape.length > 1 ? [press("1:1", "one-to-one", () => this.#onePixel()), aspect] : []),
         make("label", {}, parts.check, " chunks and shards"), make("label", {}, parts.coast, " coastlines"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
         press("save picture", "save-png", () => this.#save()), make("a", { className: "npy", id: "save-npy", href: "#" }, "save values (.npy)"), legend),
-      parts.status, parts.read, ...(facts.shape.length === 1 ? [] : [parts.profile]), make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram),
+      parts.status, parts.read,
     ];
   }
 
   /** What must be known to read the picture. */
   #notes() {
-    const { curvilinear } = this.#facts;
-    return curvilinear.length ? [make("p", { id: "by-index", className: "status" }, `Drawn by index: the coordinates ${curvilinear.join(" and ")} have two dimensions.`)] : [];
+    const { curvilinear, levels } = this.#facts;
+    const { name, path } = this.#state;
+    const above = path?.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "";
+    const image = levels.length ? [make("p", { id: "image-of", className: "status" }, `A level of the image ${above || name}: `, make("a", { href: toAddress({ name, path: above, mode: "group" }) }, "its group"))] : [];
+    return curvilinear.length ? [make("p", { id: "by-index", className: "status" }, `Drawn by index: the coordinates ${curvilinear.join(" and ")} have two dimensions.`)] : image;
   }
 
   #showStored(wanted) {
@@ -255,29 +267,43 @@ export class ArrayView {
     return aspect === "square" ? 1 : proportion(...axes.map((axis) => this.#facts.axes[axis]));
   }
 
-  /** The width and the height there are for a picture. */
-  #room() {
-    const { figure } = this.#parts;
+  /** The width and the height there are for a picture, with what is told of it beside, or below. */
+  #room(isBeside = this.#parts.seen.dataset.layout === "beside") {
+    const { figure, seen } = this.#parts;
     const { axes } = this.#state;
     const left = axes.length === 2 ? widthOfTicks(this.#facts.axes[axes[0]]) : 58;
     figure.style.gridTemplateColumns = `1.4rem ${left}px auto 1fr`;
-    return [Math.max(120, figure.clientWidth - left - MARGIN), Math.max(200, Math.round(innerHeight * 0.6))];
+    const width = seen.clientWidth - left - MARGIN - (isBeside ? TOLD : 0);
+    const top = figure.getBoundingClientRect().top + scrollY;
+    const isWide = seen.clientWidth >= WIDE;
+    const most = isWide ? innerHeight - top - BELOW - (isBeside ? 0 : SERIES) : innerHeight * 0.6;
+    return [Math.max(120, width), Math.max(isWide ? 260 : 200, Math.round(most))];
   }
 
-  /** Give the picture its size: true to scale if that leaves something to see. */
-  #fit() {
-    const { stage, figure } = this.#parts;
-    const [width, height] = this.#room();
+  /** Return the size of the picture in so much room: true to scale if that leaves something to see. */
+  #sizeIn([width, height]) {
     const [top, bottom, left, right] = this.#picture.boxOf(this.#state, this.#facts);
     const tall = (this.#proportion() ?? 0) * (bottom - top);
     const ratio = tall / (right - left);
-    let size = [width, this.#state.axes.length === 2 ? Math.min(height, width) : 60];
-    if (ratio > 1 / MOST_LONG && ratio < MOST_LONG) {
-      const scale = this.#state.pixels === "1" ? 1 / (devicePixelRatio || 1) : Math.min(width / (right - left), height / tall);
-      size = [Math.min(width, scale * (right - left)), Math.min(height, scale * tall)];
-    }
+    const isScaled = ratio > 1 / MOST_LONG && ratio < MOST_LONG;
+    if (!isScaled) return { isScaled, size: [width, this.#state.axes.length === 2 ? Math.min(height, width) : 60] };
+    const scale = this.#state.pixels === "1" ? 1 / (devicePixelRatio || 1) : Math.min(width / (right - left), height / tall);
+    return { isScaled, size: [Math.min(width, scale * (right - left)), Math.min(height, scale * tall)] };
+  }
+
+  /** Give the picture its size, and place what is told of it where that leaves the picture larger. */
+  #fit() {
+    const { stage, figure, seen } = this.#parts;
+    const isLine = this.#facts.shape.length === 1;
+    const [beside, below] = [true, false].map((isBeside) => this.#sizeIn(this.#room(isBeside)));
+    const area = ({ size }) => size[0] * size[1];
+    const isBeside = seen.clientWidth >= WIDE && (isLine || area(beside) >= 0.9 * area(below));
+    seen.dataset.layout = isBeside ? "beside" : seen.clientWidth >= WIDE ? "below" : "stacked";
+    const { size, isScaled } = isBeside ? beside : below;
+    const column = Math.max(560, size[0] + seen.clientWidth - TOLD - this.#room(true)[0]);
+    seen.style.gridTemplateColumns = isBeside ? `${Math.min(column, seen.clientWidth - TOLD)}px minmax(0, 1fr)` : "";
     [stage.style.width, stage.style.height] = size.map((each) => `${Math.max(8, Math.round(each))}px`);
-    figure.dataset.scaled = String(ratio > 1 / MOST_LONG && ratio < MOST_LONG);
+    figure.dataset.scaled = String(isScaled);
   }
 
   /** Show one element of the columns on one pixel of the screen. */
@@ -515,7 +541,7 @@ export class ArrayView {
       this.#picture.draw();
       this.#drawGrid();
       this.#drawTicks();
-    }).observe(this.#parts.figure);
+    }).observe(this.#parts.seen);
   }
 
   #key(event) {

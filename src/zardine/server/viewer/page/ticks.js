@@ -26,8 +26,9 @@ export async function ticksOf(state, facts, number, low, high, size, pixels, sig
   if (!isNamed(axis)) return ticks(axis, low, high, size / pixels);
   const indices = ticks({ length: axis.length }, low, high, Math.min(50, size / Math.max(pixels, WIDE * (pixels > APART.rows)))).map(([edge]) => edge - 0.5);
   if (!indices.length) return [];
-  const { labels } = await json(state, "labels", { axes: number, index: indices.join(","), snapshot: facts.snapshot }, signal);
-  return indices.map((index, i) => [index + 0.5, labels[i] ?? String(index)]);
+  const box = axis.kind === "time" ? [Math.max(0, Math.floor(low)), Math.min(axis.length, Math.ceil(high)) - 1].join(",") : undefined;
+  const found = await json(state, "labels", { axes: number, index: indices.join(","), box, snapshot: facts.snapshot }, signal);
+  return found.ticks?.map(([index, text]) => [index + 0.5, text]) ?? indices.map((index, i) => [index + 0.5, found.labels[i] ?? String(index)]);
 }
 
 /** Draw the ticks and the titles of the axes of a picture, and its scale bar. */
