@@ -131,14 +131,14 @@ def _write_group(root: Any) -> None:
 
 def _write_vectors(place: Path) -> None:
     random = np.random.default_rng(7)
-    lines, types = [], []
+    lines = []
     for number in range(6):
         start = np.array([200.0 * (number % 3), 260.0 * (number // 3), 0])
         for _ in range(5):
             steps = random.normal(size=(60, 3)) * 6 + random.normal(size=3) * 4
             lines.append(start + np.cumsum(steps, axis=0))
-            types.append(number)
-    vectors.write_polylines(place / "neurons", lines, chunk_shape=(200, 200, 200))
+    axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "xyz"]
+    vectors.write_polylines(place / "neurons", lines, chunk_shape=(200, 200, 200), axes=axes)
     positions = random.normal(size=(3000, 3)) * (40, 25, 10) + (100, 60, 30)
     vectors.write_points(
         place / "points",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from zardine.errors import ZardineError
 from zardine.server.axis_names import dimension_names
 from zardine.server.served import Served
-from zardine.server.viewer.axes import Coordinate, coordinate
+from zardine.server.viewer.axes import Coordinate, axis_kind, coordinate
 from zardine.server.viewer.cf_time import as_date, date_ticks
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact
+
+_SIDES: Final = {"latitude": "NS", "longitude": "EW"}
 
 
 def labels(served: Served, snapshot: Snapshot, path: str, at: tuple[int, ...]) -> list[str | None]:
@@ -75,6 +79,10 @@ def _coordinate(served: Served, snapshot: Snapshot, path: str, axis: int) -> Coo
 def _label(axis: Coordinate, index: int) -> str:
     value, attributes = axis.values[index], axis.array.attrs.asdict()
     units = attributes.get("units")
+    kind = axis_kind(attributes, "")
+    if kind in _SIDES and axis.array.dtype.kind in "iuf":
+        side = _SIDES[kind][int(value < 0)] if value else ""
+        return f"{exact(abs(value))}°{side}"
     if not isinstance(units, str) or axis.array.dtype.kind not in "iuf":
         return str(exact(value))
     date = as_date(value, units, str(attributes.get("calendar", "standard")))

@@ -377,7 +377,8 @@ def _labels(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) 
         low, high = query.numbers("box", 2)
         if not low <= high < shape[axis]:
             raise Refusal(400, f"the box is not within the array of shape {shape}")
-        dates = dates_along(viewed.served, snapshot, path, axis, (low, high), count)
+        wanted = min(max(query.number("count", count), 1), _MOST_LABELS)
+        dates = dates_along(viewed.served, snapshot, path, axis, (low, high), wanted)
         if len(dates) > 1:
             return _json({"ticks": dates})
     found = []

@@ -19,8 +19,13 @@ const DRAWN = ["number", "complex", "time"];
 const MOST_CATEGORIES = 32;
 const MARGIN = 112; // pixels beside a picture and its ticks, for a title and the bar of colours
 const WIDE = 900, TOLD = 400; // pixels from which on what is told of a picture lies beside, and its width there
-const BELOW = 170, SERIES = 250; // pixels below a picture for its ticks and buttons, and for a series
+const BELOW = 170, SERIES = 250, UNDER = 60; // pixels below a picture for its ticks and buttons, for a series, and for its ticks
 const MOST_LONG = 12; // a picture whose sides differ more is not true to scale
+
+/** The fields of a struct that can be drawn. */
+function drawnFields({ fields }) {
+  return Object.keys(fields).filter((name) => DRAWN.includes(fields[name]));
+}
 
 /** Return what is seen of an array where the address does not say it. */
 export function completed(state, facts) {
@@ -30,7 +35,7 @@ export function completed(state, facts) {
   const at = state.at?.length === rank ? state.at.map((i, axis) => Math.max(0, Math.min(Math.floor(i), facts.shape[axis] - 1))) : facts.shape.map(() => 0);
   const lengths = axes.map((axis) => facts.shape[axis]);
   const box = state.box?.length === 2 * axes.length && lengths.every((length, i) => 0 <= state.box[2 * i] && state.box[2 * i] < state.box[2 * i + 1] && state.box[2 * i + 1] <= length) ? state.box : undefined;
-  const field = Object.hasOwn(facts.fields, state.field ?? "") ? state.field : Object.keys(facts.fields)[0];
+  const field = drawnFields(facts).find((name) => name === state.field) ?? (rank > 1 ? drawnFields(facts)[0] : undefined);
   return {
     ...state, axes, at, box, field, mode: facts.channels && !axes.includes(facts.channels.axis) ? state.mode ?? "channels" : "plain", map: MAPS.includes(state.map) ? state.map : facts.dtype === "bool" ? "grey" : Object.keys(facts.meanings).length ? "categories" : MAPS[0],
     reduce: ["nearest", "mean", "max", "min"].includes(state.reduce) ? state.reduce : "nearest",
@@ -116,7 +121,7 @@ export class ArrayView {
   #build() {
     const facts = this.#facts;
     const parts = (this.#parts = {});
-    const drawn = facts.shape.length && facts.shape.every(Boolean) && (DRAWN.includes(facts.values) || Object.values(facts.fields).some((kind) => DRAWN.includes(kind)));
+    const drawn = facts.shape.length && facts.shape.every(Boolean) && (DRAWN.includes(facts.values) || Boolean(this.#state.field));
     parts.status = make("p", { className: "status", id: "status", "aria-live": "polite" });
     parts.read = make("p", { className: "status", id: "read" });
     parts.code = make("code", { id: "expression" });
@@ -127,10 +132,14 @@ export class ArrayView {
     const sections = [make("div", { id: "axes" }, ...this.#sliders())];
     const isLine = facts.shape.length === 1;
     if (!drawn) sections.push(parts.status);
+    if (!drawn && facts.shape.length === 1 && drawnFields(facts).length) {
+      const { name, path } = this.#state;
+      const links = drawnFields(facts).flatMap((field, i) => [i ? ", " : "", make("a", { href: toAddress({ name, path, field }) }, field)]);
+      sections.push(make("p", { id: "fields" }, "Draw as a line: ", ...links));
+    }
     const expression = [make("p", { className: "copied" }, parts.code, " ", make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard?.writeText(parts.code.textContent) }, "Copy"))];
     this.#stored = new Stored(facts, () => this.#state, (marks) => {
       this.#marks = marks;
-      if (parts.check && marks.length && !this.#state.stored) this.#showStored(true);
       this.#drawGrid();
     }, (at) => this.#go(at), drawn);
     if (drawn) {
@@ -164,6 +173,7 @@ export class ArrayView {
     const rows = controls.length ? [make("div", { className: "controls" }, ...controls)] : [];
     axes.forEach((axis, number) => {
       if ((this.#parts.drawn && this.#state.axes.includes(number)) || axis.length < 2) return;
+      if (this.#state.mode === "channels" && this.#facts.channels.axis === number) return;
       const shown = make("output", { id: `label-${number}` }, String(this.#state.at[number]));
       const move = (value) => {
         const at = [...this.#state.at];
@@ -205,11 +215,13 @@ export class ArrayView {
     const extra = [];
     if (facts.values === "complex") extra.push(make("label", {}, "part ", choice(["abs", "real", "imag", "phase"], this.#state.part, (value) => this.#to({ part: value, lo: "", hi: "" }))));
     if (facts.values === "struct") {
-      const fields = Object.keys(facts.fields).filter((name) => DRAWN.includes(facts.fields[name]));
-      extra.push(make("label", {}, "field ", choice(fields, this.#state.field, (value) => this.#to({ field: value, lo: "", hi: "" }))));
+      extra.push(make("label", {}, "field ", choice(drawnFields(facts), this.#state.field, (value) => this.#to({ field: value, lo: "", hi: "" }))));
     }
     parts.check = make("input", { type: "checkbox", id: "stored", checked: Boolean(this.#state.stored), onchange: (event) => this.#showStored(event.target.checked) });
-    parts.channels = make("input", { type: "checkbox", id: "channels", checked: this.#state.mode === "channels", onchange: (event) => this.#to({ mode: event.target.checked ? "channels" : "plain" }) });
+    parts.channels = make("input", { type: "checkbox", id: "channels", checked: this.#state.mode === "channels", onchange: (event) => {
+      this.#to({ mode: event.target.checked ? "channels" : "plain" });
+      this.#place.querySelector("#axes").replaceChildren(...this.#sliders());
+    } });
     parts.coast = make("input", { type: "checkbox", id: "coast", checked: this.#state.coast !== "0", onchange: (event) => this.#to({ coast: event.target.checked ? "" : "0" }, { fresh: false }) });
     const press = (text, id, work) => make("button", { type: "button", id, onclick: work }, text);
     const legend = make("div", { className: "legend", id: "legend" }, ...LOOKS.filter((look) => look.name !== "fill value" || facts.marks).map((look) => {
@@ -221,10 +233,10 @@ export class ArrayView {
     }));
     this.#picture = new Picture(parts.picture, parts.overlay, (shown) => this.#taken(shown));
     return [
-      make("div", { className: "controls" }, map, parts.lo, "to", parts.hi, press("2–98 %", "percentiles", () => this.#to({ lo: "", hi: "" }, { fresh: false })), press("all", "extremes", () => {
+      make("div", { className: "controls" }, (parts.colours = make("span", { className: "controls" }, map, parts.lo, "to", parts.hi, press("2–98 %", "percentiles", () => this.#to({ lo: "", hi: "" }, { fresh: false })), press("all", "extremes", () => {
         const values = this.#picture.shown?.sorted;
         if (values?.length) this.#to({ lo: String(values[0]), hi: String(values[values.length - 1]) }, { fresh: false });
-      }), reduce, ...extra),
+      }))), reduce, ...extra),
       make("h2", { id: "caption" }, titled(facts)), ...(facts.shape.length === 1 ? [parts.profile] : []), parts.categories, parts.figure, ...this.#notes(),
       make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("fit", "fit", () => this.#to({ box: undefined, pixels: "" })), ...(facts.shape.length > 1 ? [press("1:1", "one-to-one", () => this.#onePixel()), aspect] : []),
         make("label", {}, parts.check, " chunks and shards"), make("label", {}, parts.coast, " coastlines"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
@@ -276,8 +288,8 @@ export class ArrayView {
     const width = seen.clientWidth - left - MARGIN - (isBeside ? TOLD : 0);
     const top = figure.getBoundingClientRect().top + scrollY;
     const isWide = seen.clientWidth >= WIDE;
-    const most = isWide ? innerHeight - top - BELOW - (isBeside ? 0 : SERIES) : innerHeight * 0.6;
-    return [Math.max(120, width), Math.max(isWide ? 260 : 200, Math.round(most))];
+    const most = innerHeight - top - (isWide ? BELOW + (isBeside ? 0 : SERIES) : UNDER);
+    return [Math.max(120, width), Math.max(isWide ? 260 : 220, Math.round(most))];
   }
 
   /** Return the size of the picture in so much room: true to scale if that leaves something to see. */
@@ -350,6 +362,7 @@ export class ArrayView {
     if (named) this.#drawCategories();
     const ends = this.#picture.contrast();
     bar.style.background = gradient(this.#state.map);
+    this.#parts.colours.hidden = this.#state.mode === "channels";
     drawBarTicks(scale, ends, this.#facts.values === "time");
     bar.setAttribute("aria-label", `colours from ${ends[0]} to ${ends[1]}`);
     for (const [input, value] of [[lo, ends[0]], [hi, ends[1]]]) {
@@ -379,7 +392,7 @@ export class ArrayView {
     const frame = this.#picture.frame();
     const onMap = isMap(axes);
     this.#parts.coast.parentElement.hidden = !onMap;
-    drawGrid(overlay, frame, axes, this.#state.stored ? this.#marksSeen() : null, this.#cursor, (canvas) => {
+    drawGrid(overlay, frame, axes, Boolean(this.#state.stored), this.#marksSeen(), this.#cursor, (canvas) => {
       if (!onMap || this.#state.coast === "0") return;
       if (this.#coasts) drawCoast(canvas, frame, axes, this.#coasts);
       else this.#loadCoasts();
@@ -442,7 +455,8 @@ export class ArrayView {
     this.#point(place);
     this.#drawGrid();
     this.#stored.pick(at);
-    const others = this.#facts.shape.map((_, axis) => axis).filter((axis) => !this.#state.axes.includes(axis) && this.#facts.shape[axis] > 1);
+    const colours = this.#state.mode === "channels" ? this.#facts.channels.axis : null;
+    const others = this.#facts.shape.map((_, axis) => axis).filter((axis) => !this.#state.axes.includes(axis) && axis !== colours && this.#facts.shape[axis] > 1);
     if (this.#facts.shape.length === 1) return; // its line is shown
     const along = others[0] ?? this.#state.axes[this.#state.axes.length - 1];
     this.#charts.ask((signal) => this.#profile(at, along, signal));
@@ -464,10 +478,10 @@ export class ArrayView {
     const first = found.columns[0];
     const xs = Array.from(found.pixels, (_, i) => first + i * found.columns[2]);
     const ys = Array.from(found.pixels, (value, i) => (found.states[i] & 1 && !(found.states[i] & GUESSED) ? value : null));
-    const others = at.map((i, axis) => (axis === along ? null : `${this.#facts.axes[axis].name} ${i}`)).filter(Boolean);
+    const others = at.map((i, axis) => (axis === along ? null : `${this.#facts.axes[axis].name} ${found.labels[axis] ?? i}`)).filter(Boolean);
     const title = isLine ? "" : `Along ${this.#facts.axes[along].name}, at ${others.join(", ")}`;
     const zoom = isLine ? (low, high) => this.#to({ box: this.#range(low, high, length) }) : null;
-    drawProfile(this.#parts.profile, title, titled(this.#facts.axes[along]), titled(this.#facts), ticks.map(([edge, text]) => [edge - 0.5, text]), xs, ys, zoom);
+    drawProfile(this.#parts.profile, title, titled(this.#facts.axes[along]), this.#facts.units ?? this.#facts.title, ticks.map(([edge, text]) => [edge - 0.5, text]), xs, ys, [from - 0.5, to - 0.5], zoom);
     this.#parts.profile.dataset.points = JSON.stringify(ys.slice(0, 64));
   }
 
