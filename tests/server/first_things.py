@@ -148,6 +148,17 @@ def _write_vectors(place: Path) -> None:
     )
 
 
+_HIDE: Final = r"""() => {
+    document.getElementById('meter').textContent = '';
+    const texts = document.createTreeWalker(document.getElementById('main'), NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        texts.currentNode.data = texts.currentNode.data.replace(/file:\/\/\/[^"]*first[.]zarr/, 'first.zarr');
+    }
+    scrollTo(0, 0);
+}"""
+"""Takes out of a page what is another each time: counts, and the folder of a test."""
+
+
 @contextmanager
 def opened(chromium: Any, url: str, name: str, view: str) -> Iterator[Any]:
     """Open the page of one thing, wait until it is all there, and yield it."""
@@ -167,7 +178,7 @@ def opened(chromium: Any, url: str, name: str, view: str) -> Iterator[Any]:
         if name not in ("group", "neurons", "points"):
             page.wait_for_selector("#expression:not(:empty)")
         page.wait_for_load_state("networkidle")
-        page.evaluate("() => { document.getElementById('meter').textContent = ''; scrollTo(0, 0); }")
+        page.evaluate(_HIDE)
         yield page
     finally:
         page.close()
@@ -187,7 +198,7 @@ def reduced(png: bytes, width: int = WIDTH, colours: int = 64) -> bytes:
     return out.getvalue()
 
 
-def difference(first: bytes, second: bytes, block: int = 25) -> float:
+def difference(first: bytes, second: bytes, block: int = 16) -> float:
     """Return the largest difference of the mean colours of two pictures in any block of so many pixels, of 0 to 255."""
     means = []
     for each in (first, second):
@@ -197,17 +208,6 @@ def difference(first: bytes, second: bytes, block: int = 25) -> float:
         whole = pixels[: rows * block, : columns * block]
         means.append(whole.reshape(rows, block, columns, block, 3).mean(axis=(1, 3)))
     return 255.0 if means[0].shape != means[1].shape else float(np.abs(means[0] - means[1]).max())
-
-
-def turned(png: bytes, box: tuple[float, float, float, float]) -> bytes:
-    """Return a picture with what lies in a box (left, top, right, bottom, as shares) upside down."""
-    image = Image.open(io.BytesIO(png)).convert("RGB")
-    sides = [round(each * size) for each, size in zip(box, image.size * 2, strict=True)]
-    place = (sides[0], sides[1], sides[2], sides[3])
-    image.paste(image.crop(place).transpose(Image.Transpose.FLIP_TOP_BOTTOM), place[:2])
-    out = io.BytesIO()
-    image.save(out, "PNG")
-    return out.getvalue()
 
 
 def each_picture(chromium: Any, folder: Path, keep: Callable[[str, str, bytes], None], names: list[str]) -> None:

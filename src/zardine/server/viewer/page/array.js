@@ -13,13 +13,14 @@ import { Picture } from "./picture.js";
 import { toAddress } from "./state.js";
 import { Latest, address, beginMove, json, packed } from "./server.js";
 import { Stored } from "./stored.js";
-import { drawTable } from "./table.js";
+import { drawTable, ROWS } from "./table.js";
 
 const DRAWN = ["number", "complex", "time"];
 const MOST_CATEGORIES = 32;
 const MARGIN = 112; // pixels beside a picture and its ticks, for a title and the bar of colours
 const WIDE = 900, TOLD = 400; // pixels from which on what is told of a picture lies beside, and its width there
 const BELOW = 170, SERIES = 250, UNDER = 60; // pixels below a picture for its ticks and buttons, for a series, and for its ticks
+const BESIDE_A_LINE = 50; // the same beside the strip below a line, which is as wide as that
 const MOST_LONG = 12; // a picture whose sides differ more is not true to scale
 
 /** The fields of a struct that can be drawn. */
@@ -173,6 +174,7 @@ export class ArrayView {
     const rows = controls.length ? [make("div", { className: "controls" }, ...controls)] : [];
     axes.forEach((axis, number) => {
       if ((this.#parts.drawn && this.#state.axes.includes(number)) || axis.length < 2) return;
+      if (!this.#parts.drawn && axes.length === 1 && axis.length <= ROWS) return; // the table has all of them
       if (this.#state.mode === "channels" && this.#facts.channels.axis === number) return;
       const shown = make("output", { id: `label-${number}` }, String(this.#state.at[number]));
       const move = (value) => {
@@ -285,7 +287,7 @@ export class ArrayView {
     const { axes } = this.#state;
     const left = axes.length === 2 ? widthOfTicks(this.#facts.axes[axes[0]]) : 58;
     figure.style.gridTemplateColumns = `1.4rem ${left}px auto 1fr`;
-    const width = seen.clientWidth - left - MARGIN - (isBeside ? TOLD : 0);
+    const width = seen.clientWidth - left - (axes.length === 2 ? MARGIN : BESIDE_A_LINE) - (isBeside ? TOLD : 0);
     const top = figure.getBoundingClientRect().top + scrollY;
     const isWide = seen.clientWidth >= WIDE;
     const most = innerHeight - top - (isWide ? BELOW + (isBeside ? 0 : SERIES) : UNDER);

@@ -3,7 +3,8 @@
 import { make } from "./elements.js";
 import { json } from "./server.js";
 
-const ROWS = 50, COLUMNS = 12;
+export const ROWS = 50;
+const COLUMNS = 12;
 
 function text(cell) {
   if (cell === null) return "damaged";
