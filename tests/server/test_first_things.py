@@ -18,7 +18,7 @@ from servers import servers
 
 __all__ = ["chromium"]
 
-TOLERANCE = 12.0
+TOLERANCE = 8.0
 """Largest difference of the mean colour of a block of 16 × 16 pixels of the small pictures, of 0 to 255."""
 MOST_BYTES = 400_000
 DRAWN = {
