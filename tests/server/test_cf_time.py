@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zardine.server.viewer.cf_time import CALENDARS, as_date
+from zardine.server.viewer.cf_time import CALENDARS, as_date, date_ticks
 
 UNITS = {"days": 1, "hours": 24, "minutes": 1440, "seconds": 86400, "milliseconds": 86_400_000}
 REFERENCES = [
@@ -87,3 +87,48 @@ def test_dates_are_those_of_cftime(calendar: str, unit: str, reference: str, day
 )
 def test_dates_of_units_and_calendars(number: float, units: str, calendar: str, text: str | None) -> None:
     assert as_date(number, units, calendar) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count", "units", "calendar", "texts"),
+    [
+        (0, 1079, 3, "days since 2001-01-01", "360_day", ["2001", "2002", "2003"]),
+        (0, 89, 3, "days since 2001-01-01", "360_day", ["2001-01", "2001-02", "2001-03"]),
+        (25, 35, 10, "days since 2001-02-01", "360_day", [f"2001-02-{day}" for day in range(26, 31)]
+            + [f"2001-03-0{day}" for day in range(1, 7)]),
+        (1, 400, 7, "days since 2000-01-01", "noleap", [f"2000-{month:02}" for month in (3, 5, 7, 9, 11)]
+            + ["2001-01"]),
+        (0, 24, 4, "hours since 2000-02-28 12:00", "noleap", ["2000-02-28 12:00", "2000-02-28 18:00", "2000-03-01",
+            "2000-03-01 06:00", "2000-03-01 12:00"]),
+        (0, 25, 3, "seconds since 2000-01-01", "standard", ["2000-01-01", "2000-01-01 00:00:15"]),
+        (0, 40, 4, "days since 1582-10-01", "standard", ["1582-10-01", "1582-10-21", "1582-11-01", "1582-11-11"]),
+        (0, 100 * 365, 4, "days since -0049-01-01", "julian", ["-0001", "0050"]),
+        (0, 100, 4, "months since 2000-01-01", "360_day", []),
+        (0, 1e300, 4, "days since 2000-01-01", "360_day", []),
+        (0, 1e9, 4, "days since 2000-01-01", "nothing", []),
+    ],
+)  # fmt: skip
+def test_round_dates(low: float, high: float, count: int, units: str, calendar: str, texts: list[str]) -> None:
+    found = date_ticks(low, high, count, units, calendar)
+    assert [text for _, text in found] == texts
+
+
+@given(
+    st.sampled_from(sorted(CALENDARS)),
+    st.sampled_from(sorted(UNITS)),
+    st.sampled_from(REFERENCES[:-1]),
+    st.integers(-500_000, 500_000),
+    st.floats(1e-3, 1e6),
+    st.integers(1, 60),
+)
+def test_round_dates_are_dates_and_few(
+    calendar: str, unit: str, reference: str, day: int, length: float, count: int
+) -> None:
+    units, factor = f"{unit} since {reference}", UNITS[unit]
+    found = date_ticks(day * factor, (day + length) * factor, count, units, calendar)
+    assert len(found) <= 3 * count + 2
+    for number, text in found:
+        assert day * factor <= number <= (day + length) * factor
+        near = as_date(round(number * 86400 / factor) * factor / 86400, units, calendar)
+        assert near is not None
+        assert near.startswith(text)

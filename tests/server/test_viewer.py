@@ -412,8 +412,8 @@ def test_coordinates(asker: Any) -> None:
     root.create_array("time", data=np.array([0.0, 0.5, 31]), attributes={"units": "days since 2000-1-1 06:00"})
     root.create_array("lat", data=np.array([0, 30, 60, 90]), attributes={"units": "degrees_north"})
     ask = asker(root)
-    assert ask.json("value", "t2m", at="1,2")["labels"] == ["2000-01-01 18:00:00", "60 degrees_north"]
-    assert ask.json("value", "t2m", at="2,3")["labels"] == ["2000-02-01 06:00:00", "90 degrees_north"]
+    assert ask.json("value", "t2m", at="1,2")["labels"] == ["2000-01-01 18:00:00", "60°N"]
+    assert ask.json("value", "t2m", at="2,3")["labels"] == ["2000-02-01 06:00:00", "90°N"]
     assert [axis["coordinate"] for axis in ask.json("node", "t2m")["axes"]] == ["time", "lat"]
 
 

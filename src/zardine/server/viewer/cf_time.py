@@ -30,6 +30,9 @@ _LENGTHS: Final = {
     "week": 7 * _DAY,
 }
 _MONTHS: Final = {"month": 1, "year": 12, "yr": 12, "common_year": 12}
+_CLOCK_STEPS: Final = (1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200)
+"""Seconds between two round times of a day."""
+_MONTH_STEPS: Final = (1, 2, 3, 6)
 _MOST_YEARS: Final = 10**6
 _BEFORE_MONTH: Final = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
 
@@ -150,9 +153,71 @@ def as_date(value: Any, units: str, calendar: str) -> str | None:
         return None
     days, clock = divmod(moment, _DAY)
     year, month, date = scale.calendar.date_of(day + days)
-    year -= year <= 0 and not scale.calendar.has_year_zero
-    text = f"{'-' if year < 0 else ''}{abs(year):04}-{month:02}-{date:02}"
+    text = _date_text(scale.calendar, year, month, date)
     return f"{text} {_clock_text(clock)}" if clock else text
+
+
+def date_ticks(low: float, high: float, count: int, units: str, calendar: str) -> list[tuple[float, str]]:
+    """Return round dates between two numbers in ``units``, about ``count`` of them, each as its number and its text.
+
+    None for units of months and years, and for units and calendars that CF does not define.
+    """
+    scale = _scale(units, calendar.strip().lower())
+    if scale is None or not scale.length or not (as_date(low, units, calendar) and as_date(high, units, calendar)):
+        return []
+    kind = scale.calendar
+    reference = kind.number_of(scale.year, scale.month, scale.day) * _DAY + scale.clock
+    first, last = (reference + _product(float(each), scale.length) for each in (low, high))
+    least = max(1, -((first - last) // max(1, count)))
+    found: list[tuple[int, str]] = []
+    step = next((each for each in _CLOCK_STEPS if each * _SECOND >= least), None)
+    if step is not None:
+        step *= _SECOND
+        for moment in range(-(-first // step) * step, last + 1, step):
+            clock = (
+                _clock_text(moment % _DAY).removesuffix(":00") if step >= 60 * _SECOND else _clock_text(moment % _DAY)
+            )
+            found.append(
+                (moment, _date_text(kind, *kind.date_of(moment // _DAY)) + (f" {clock}" if moment % _DAY else ""))
+            )
+    else:
+        months = next((each for each in _MONTH_STEPS if each * 33 * _DAY >= least), 0)
+        years = 0 if months else next(n * 10**e for e in range(9) for n in (1, 2, 5) if n * 10**e * 400 * _DAY >= least)
+        days = next((each for each in (1, 2, 5, 10) if each * _DAY >= least), 0)
+        year, month, _ = kind.date_of(first // _DAY)
+        number = (year * 12 + month - 1) // (years * 12 or months) * (years * 12 or months)
+        while (start := kind.number_of(number // 12, number % 12 + 1, 1)) * _DAY <= last:
+            year, month = number // 12, number % 12 + 1
+            length = kind.length_of_month(year, month)
+            for day in range(1, length + 1, days or length):
+                date = kind.date_of(start + day - 1)
+                if date[1] == month and (day == 1 or length - date[2] >= days // 2):
+                    text = _date_text(kind, *date)
+                    found.append(((start + day - 1) * _DAY, text if days else text[: -6 if years else -3]))
+            number += years * 12 or months
+    return [((moment - reference) / scale.length, text) for moment, text in found if first <= moment <= last]
+
+
+def _date_text(calendar: Calendar, year: int, month: int, day: int) -> str:
+    year -= year <= 0 and not calendar.has_year_zero
+    return f"{'-' if year < 0 else ''}{abs(year):04}-{month:02}-{day:02}"
+
+
+def seconds_of(values: Any, units: str, calendar: str) -> Any:
+    """Return numbers in ``units`` as seconds after the midnight before their reference date, as ``float64``.
+
+    ``None`` for months, years and time zones, and for units and calendars that CF does not define.
+    """
+    scale = _scale(units, calendar.strip().lower())
+    found = _UNITS.fullmatch(units[:200])
+    if scale is None or not scale.length or found is None or _zone(found["zone"] or ""):
+        return None
+    return np.asarray(values, np.float64) * (scale.length / _SECOND) + scale.clock / _SECOND
+
+
+def is_mixed(calendar: str) -> bool:
+    """Return whether dates since 1582-10-15 are those of everyday life."""
+    return CALENDARS.get(calendar.strip().lower()) in (_MIXED, _GREGORIAN)
 
 
 def _product(number: float, length: int) -> int:
@@ -207,4 +272,4 @@ def _zone(text: str) -> int:
     return (-1 if text[0] == "-" else 1) * (hours * 60 + minutes) * 60 * _SECOND
 
 
-__all__ = ["CALENDARS", "Calendar", "as_date"]
+__all__ = ["CALENDARS", "Calendar", "as_date", "date_ticks", "is_mixed", "seconds_of"]

@@ -24,7 +24,8 @@ from zardine.server.served import Served
 from zardine.server.threads import in_thread
 from zardine.server.viewer.canvas import REDUCTIONS, Frame, Reduction
 from zardine.server.viewer.checking import verification
-from zardine.server.viewer.coordinates import labels
+from zardine.server.viewer.coordinates import dates_along, labels, labels_along
+from zardine.server.viewer.expression import Span, expression
 from zardine.server.viewer.facts import WATCH, WATCH_FAR, array_facts, as_json, group_facts, members
 from zardine.server.viewer.geometry import MOST_VERTICES, describe, geometry, is_vectors, share_of
 from zardine.server.viewer.picture import MOST_PIXELS, View, draw, picture_of
@@ -251,7 +252,7 @@ def _node(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) ->
         raise Refusal(404, _missing("array or group", path))
     watch = {"watch": WATCH if viewed.store.has_cheap_looks else WATCH_FAR}
     if isinstance(node, GroupMetadata):
-        facts = {**group_facts(node, path), **watch}
+        facts = {**group_facts(viewed.served, node, path), **watch}
         if not is_vectors(node):
             return _json({**facts, "state": viewed.group_state(path, node.zarr_format)})
         steady = viewed.steady(path)
@@ -288,6 +289,24 @@ def _picture(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool])
     return _packed(facts, {"pixels": pixels, "states": states})
 
 
+def _expression(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    """The Python expression of a box of ``axes``, at one index of each other axis but ``whole``, of which all are."""
+    snapshot = _snapshot(viewed, path, query.snapshot())
+    shape = snapshot.array.shape
+    spans: list[Span] = list(query.at(shape)) if snapshot.array.size else [None] * len(shape)
+    axes = query.axes(len(shape))
+    box = query.numbers("box", 2 * len(axes)) if query.text("box") else None
+    for number, axis in enumerate(axes):
+        low, high = (0, shape[axis]) if box is None else box[2 * number : 2 * number + 2]
+        if not 0 <= low <= high <= shape[axis]:
+            raise Refusal(400, f"the box is not within the array of shape {shape}")
+        spans[axis] = None if (low, high) == (0, shape[axis]) or low == high else (low, high)
+    whole = query.number("whole", -1)
+    if 0 <= whole < len(shape):
+        spans[whole] = None
+    return _json({"expression": expression(viewed.served, snapshot, path, spans, query.text("field") or None)})
+
+
 def _value(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     snapshot = _snapshot(viewed, path, query.snapshot())
     at = query.at(snapshot.array.shape)
@@ -313,7 +332,7 @@ def _table(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -
     snapshot = _snapshot(viewed, path, query.snapshot())
     array = snapshot.array
     if array.size == 0:
-        return _json({"cells": [], "damaged": 0})
+        return _json({"cells": [], "damaged": 0, "labels": []})
     starts, stops = list(query.at(array.shape)), [i + 1 for i in query.at(array.shape)]
     axes = query.axes(array.ndim)
     counts = query.numbers("count", len(axes))
@@ -343,17 +362,29 @@ def _table(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -
     for_each(read, snapshot.parts(tuple(starts), tuple(stops)), int(np.prod(lengths)), most_requests(array.store))
     order = [axis for axis in range(array.ndim) if axis not in axes] + list(axes)
     plain = cells.transpose(order).reshape([lengths[axis] for axis in axes] or [1])
-    return _json({"cells": plain.tolist(), "damaged": damaged})
+    along = [labels_along(viewed.served, snapshot, path, axis, starts[axis], stops[axis]) for axis in axes]
+    return _json({"cells": plain.tolist(), "damaged": damaged, "labels": along})
 
 
 def _labels(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
-    """The coordinates, as text, at up to :data:`_MOST_LABELS` indices of one axis."""
+    """The coordinates, as text, at up to :data:`_MOST_LABELS` indices of one axis.
+
+    With ``box``, two indices, round dates between these as ``ticks``, about as many, if the coordinates are times.
+    """
     snapshot = _snapshot(viewed, path, query.snapshot())
     shape = snapshot.array.shape
     axis = query.axes(len(shape))[0] if shape else 0
     count = query.text("index").count(",") + 1
     if not shape or count > _MOST_LABELS:
         raise Refusal(400, f"labels are those of at most {_MOST_LABELS} indices of an axis")
+    if query.text("box"):
+        low, high = query.numbers("box", 2)
+        if not low <= high < shape[axis]:
+            raise Refusal(400, f"the box is not within the array of shape {shape}")
+        wanted = min(max(query.number("count", count), 1), _MOST_LABELS)
+        dates = dates_along(viewed.served, snapshot, path, axis, (low, high), wanted)
+        if len(dates) > 1:
+            return _json({"ticks": dates})
     found = []
     for index in query.numbers("index", count):
         if index >= shape[axis]:
@@ -470,6 +501,7 @@ _ENDPOINTS: Final[dict[str, Callable[[Viewed, str, _Query, Callable[[], bool]], 
     "node": _node,
     "picture": _picture,
     "value": _value,
+    "expression": _expression,
     "table": _table,
     "labels": _labels,
     "chunk": _chunk,

@@ -19,7 +19,7 @@ from zardine.nodes.display import codec_text, describe_array, has_checksum
 from zardine.server.axis_names import dimension_names
 from zardine.server.served import Served
 from zardine.server.viewer.axes import axes_facts, coordinate_path, curvilinear, title_of
-from zardine.server.viewer.pyramid import channels, levels
+from zardine.server.viewer.pyramid import channels, finest, levels
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact, kind_of
 
@@ -35,11 +35,11 @@ def members(served: Served, path: str, contains: str, start: int, count: int) ->
     """Return ``count`` of the members below a group from number ``start`` on, and how many there are.
 
     Those whose names have ``contains`` in them; with consolidated metadata on all levels, else directly below.
-    An array has none. ``None`` where no node is.
+    An array has none, and is described itself. ``None`` where no node is.
     """
     group = served.node(path)
     if isinstance(group, Array):
-        return {"total": 0, "members": []}
+        return {"total": 0, "members": [], "array": _described(group)}
     if not isinstance(group, GroupMetadata):
         return None
     names = sorted(name for name in _names(served, path, group, bool(contains)) if contains.lower() in name.lower())
@@ -67,26 +67,27 @@ def _member(served: Served, path: str, name: str) -> JSON:
     if isinstance(node, GroupMetadata):
         return {"name": name, "path": inner, "kind": "group"}
     title, units = title_of(node.metadata.attributes, name)
+    return {"name": name, "path": inner, "kind": "array", "title": title, "units": units, **_described(node)}
+
+
+def _described(array: Array) -> dict[str, JSON]:
     return {
-        "name": name,
-        "path": inner,
-        "kind": "array",
-        "title": title,
-        "units": units,
-        "dimensions": list(dimension_names(node.metadata)),
-        "shape": list(node.shape),
-        "dtype": node.metadata.data_type.name,
-        "nbytes": node.nbytes,
+        "dimensions": list(dimension_names(array.metadata)),
+        "shape": list(array.shape),
+        "dtype": array.metadata.data_type.name,
+        "nbytes": array.nbytes,
+        "chunk_nbytes": array._handle.layout.chunk_nbytes,
     }
 
 
-def group_facts(group: GroupMetadata, path: str) -> dict[str, Any]:
-    """Return what the document of a group says."""
+def group_facts(served: Served, group: GroupMetadata, path: str) -> dict[str, Any]:
+    """Return what the document of a group says; ``image`` is the path of the finest level of an image of OME-NGFF."""
     return {
         "kind": "group",
         "path": path,
         "format": group.zarr_format,
         "consolidated": group.consolidated_metadata is not None,
+        "image": finest(served, path),
         "attributes": dict(group.attributes),
     }
 

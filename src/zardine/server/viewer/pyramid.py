@@ -40,6 +40,17 @@ def levels(served: Served, path: str) -> list[dict[str, Any]]:
     return []
 
 
+def finest(served: Served, path: str) -> str | None:
+    """Return the path of the finest level of the image that a group is; ``None`` for other groups."""
+    for each in _image(served, join_path(path, "level")).get("multiscales", ()):
+        sets = each.get("datasets") if isinstance(each, dict) else None
+        for one in sets if isinstance(sets, list) else ():
+            name = one.get("path") if isinstance(one, dict) else None
+            if isinstance(name, str) and name and _array(served, join_path(path, name)) is not None:
+                return join_path(path, name)
+    return None
+
+
 def pixel_sizes(served: Served, path: str) -> list[tuple[float, str] | None]:
     """Return the size of a pixel of an image along each axis, and its unit; ``None`` for axes that are not in space."""
     name = path.rpartition("/")[2]
@@ -178,4 +189,4 @@ def _array(served: Served, path: str) -> Array | None:
     return node if isinstance(node, Array) else None
 
 
-__all__ = ["channels", "coarser", "levels", "pixel_sizes"]
+__all__ = ["channels", "coarser", "finest", "levels", "pixel_sizes"]

@@ -10,24 +10,33 @@ import { proportion, titled } from "./frame.js";
 import { drawGrid } from "./grid.js";
 import { GUESSED, LOOKS, tile } from "./looks.js";
 import { Picture } from "./picture.js";
+import { toAddress } from "./state.js";
 import { Latest, address, beginMove, json, packed } from "./server.js";
 import { Stored } from "./stored.js";
-import { drawTable } from "./table.js";
+import { drawTable, ROWS } from "./table.js";
 
 const DRAWN = ["number", "complex", "time"];
 const MOST_CATEGORIES = 32;
 const MARGIN = 112; // pixels beside a picture and its ticks, for a title and the bar of colours
+const WIDE = 900, TOLD = 400; // pixels from which on what is told of a picture lies beside, and its width there
+const BELOW = 170, SERIES = 250, UNDER = 60; // pixels below a picture for its ticks and buttons, for a series, and for its ticks
+const BESIDE_A_LINE = 50; // the same beside the strip below a line, which is as wide as that
 const MOST_LONG = 12; // a picture whose sides differ more is not true to scale
 
+/** The fields of a struct that can be drawn. */
+function drawnFields({ fields }) {
+  return Object.keys(fields).filter((name) => DRAWN.includes(fields[name]));
+}
+
 /** Return what is seen of an array where the address does not say it. */
-function completed(state, facts) {
+export function completed(state, facts) {
   const rank = facts.shape.length;
   const last = facts.channels?.axis === rank - 1 ? 1 : 0; // the axis of colours is none of the picture
   const axes = state.axes?.every((axis) => Number.isInteger(axis) && axis < rank) && new Set(state.axes).size === state.axes.length && state.axes.length <= 2 ? state.axes : rank > 1 ? [rank - 2 - last, rank - 1 - last] : rank ? [0] : [];
   const at = state.at?.length === rank ? state.at.map((i, axis) => Math.max(0, Math.min(Math.floor(i), facts.shape[axis] - 1))) : facts.shape.map(() => 0);
   const lengths = axes.map((axis) => facts.shape[axis]);
   const box = state.box?.length === 2 * axes.length && lengths.every((length, i) => 0 <= state.box[2 * i] && state.box[2 * i] < state.box[2 * i + 1] && state.box[2 * i + 1] <= length) ? state.box : undefined;
-  const field = Object.hasOwn(facts.fields, state.field ?? "") ? state.field : Object.keys(facts.fields)[0];
+  const field = drawnFields(facts).find((name) => name === state.field) ?? (rank > 1 ? drawnFields(facts)[0] : undefined);
   return {
     ...state, axes, at, box, field, mode: facts.channels && !axes.includes(facts.channels.axis) ? state.mode ?? "channels" : "plain", map: MAPS.includes(state.map) ? state.map : facts.dtype === "bool" ? "grey" : Object.keys(facts.meanings).length ? "categories" : MAPS[0],
     reduce: ["nearest", "mean", "max", "min"].includes(state.reduce) ? state.reduce : "nearest",
@@ -46,6 +55,7 @@ export class ArrayView {
   #tables = new Latest();
   #charts = new Latest();
   #ticks = new Latest();
+  #telling = new Latest();
   #cursor = null;
   #marks = [];
   #coasts = null;
@@ -69,7 +79,7 @@ export class ArrayView {
   close() {
     this.#picture?.cancel();
     this.#stored.close();
-    for (const each of [this.#hover, this.#tables, this.#charts, this.#ticks]) each.cancel();
+    for (const each of [this.#hover, this.#tables, this.#charts, this.#ticks, this.#telling]) each.cancel();
   }
 
   /** Show another state of the same array. */
@@ -77,6 +87,7 @@ export class ArrayView {
     this.#state = completed(state, this.#facts);
     const { picture } = this.#parts;
     if (this.#picture) {
+      if (fresh) beginMove();
       this.#fit();
       this.#picture.show(this.#state, this.#facts, fresh);
       this.#drawBar();
@@ -86,23 +97,21 @@ export class ArrayView {
     }
     if (!this.#picture || this.#parts.table.open) this.#drawTable();
     if (picture) picture.setAttribute("aria-label", `Picture of ${this.#state.path || this.#state.name}; arrow keys move the cross, plus and minus zoom`);
-    this.#parts.code.textContent = this.expression();
+    this.#tell();
     for (const link of this.#place.querySelectorAll("a.npy")) link.href = this.#npy();
   }
 
-  /** The Python expression of what is seen. */
-  expression() {
-    const { axes, at, field } = this.#state;
-    const box = this.#picture ? this.#picture.request().box.split(",").map(Number) : [];
-    const index = this.#facts.shape.map((length, axis) => {
-      const place = axes.indexOf(axis);
-      if (place < 0) return String(at[axis]);
-      if (!box.length) return ":";
-      const [low, high] = box.slice(2 * place, 2 * place + 2);
-      return low === 0 && high === length ? ":" : `${low}:${high}`;
+  /** Ask for the Python expression of what is seen. */
+  #tell() {
+    const { axes, at, field, mode } = this.#state;
+    const box = this.#picture?.request().box;
+    const whole = mode === "channels" ? this.#facts.channels.axis : undefined;
+    const { code } = this.#parts;
+    code.textContent = "";
+    this.#telling.ask(async (signal) => {
+      const found = await json(this.#state, "expression", { axes: axes.join(","), at: at.join(","), box, field, whole, snapshot: this.#facts.snapshot }, signal);
+      if (!this.#telling.isOvertaken) code.textContent = found.expression;
     });
-    const inner = index.length ? index.join(", ") : "...";
-    return `zardine.open_array(${JSON.stringify(this.#facts.store)}, path=${JSON.stringify(this.#facts.node)}, mode="r")[${inner}]${field ? `[${JSON.stringify(field)}]` : ""}`;
   }
 
   #to(changes, { fresh = true, lasting = false } = {}) {
@@ -113,7 +122,7 @@ export class ArrayView {
   #build() {
     const facts = this.#facts;
     const parts = (this.#parts = {});
-    const drawn = facts.shape.length && facts.shape.every(Boolean) && (DRAWN.includes(facts.values) || Object.values(facts.fields).some((kind) => DRAWN.includes(kind)));
+    const drawn = facts.shape.length && facts.shape.every(Boolean) && (DRAWN.includes(facts.values) || Boolean(this.#state.field));
     parts.status = make("p", { className: "status", id: "status", "aria-live": "polite" });
     parts.read = make("p", { className: "status", id: "read" });
     parts.code = make("code", { id: "expression" });
@@ -122,15 +131,24 @@ export class ArrayView {
     const about = make("details", { id: "about", open: !drawn }, make("summary", {}, "About this array"), this.#about());
     parts.drawn = drawn;
     const sections = [make("div", { id: "axes" }, ...this.#sliders())];
-    if (drawn) sections.push(...this.#stage());
-    else sections.push(parts.status);
-    sections.push(make("p", {}, parts.code, " ", make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard?.writeText(this.expression()) }, "Copy")), parts.table);
+    const isLine = facts.shape.length === 1;
+    if (!drawn) sections.push(parts.status);
+    if (!drawn && facts.shape.length === 1 && drawnFields(facts).length) {
+      const { name, path } = this.#state;
+      const links = drawnFields(facts).flatMap((field, i) => [i ? ", " : "", make("a", { href: toAddress({ name, path, field }) }, field)]);
+      sections.push(make("p", { id: "fields" }, "Draw as a line: ", ...links));
+    }
+    const expression = [make("p", { className: "copied" }, parts.code, " ", make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard?.writeText(parts.code.textContent) }, "Copy"))];
     this.#stored = new Stored(facts, () => this.#state, (marks) => {
       this.#marks = marks;
-      if (parts.check && marks.length && !this.#state.stored) this.#showStored(true);
       this.#drawGrid();
     }, (at) => this.#go(at), drawn);
-    sections.push(this.#stored.section, about);
+    if (drawn) {
+      parts.pictured = make("div", { className: "pictured" }, ...this.#stage());
+      const histogram = make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram);
+      parts.seen = make("div", { className: "seen" }, parts.pictured, make("div", { className: "told" }, isLine ? parts.table : parts.profile, this.#stored.section));
+      sections.push(parts.seen, ...expression, histogram, isLine ? "" : parts.table, about);
+    } else sections.push(...expression, parts.table, this.#stored.section, about);
     this.#place.replaceChildren(...sections);
     if (drawn) this.#listen();
   }
@@ -156,6 +174,8 @@ export class ArrayView {
     const rows = controls.length ? [make("div", { className: "controls" }, ...controls)] : [];
     axes.forEach((axis, number) => {
       if ((this.#parts.drawn && this.#state.axes.includes(number)) || axis.length < 2) return;
+      if (!this.#parts.drawn && axes.length === 1 && axis.length <= ROWS) return; // the table has all of them
+      if (this.#state.mode === "channels" && this.#facts.channels.axis === number) return;
       const shown = make("output", { id: `label-${number}` }, String(this.#state.at[number]));
       const move = (value) => {
         const at = [...this.#state.at];
@@ -197,11 +217,13 @@ export class ArrayView {
     const extra = [];
     if (facts.values === "complex") extra.push(make("label", {}, "part ", choice(["abs", "real", "imag", "phase"], this.#state.part, (value) => this.#to({ part: value, lo: "", hi: "" }))));
     if (facts.values === "struct") {
-      const fields = Object.keys(facts.fields).filter((name) => DRAWN.includes(facts.fields[name]));
-      extra.push(make("label", {}, "field ", choice(fields, this.#state.field, (value) => this.#to({ field: value, lo: "", hi: "" }))));
+      extra.push(make("label", {}, "field ", choice(drawnFields(facts), this.#state.field, (value) => this.#to({ field: value, lo: "", hi: "" }))));
     }
     parts.check = make("input", { type: "checkbox", id: "stored", checked: Boolean(this.#state.stored), onchange: (event) => this.#showStored(event.target.checked) });
-    parts.channels = make("input", { type: "checkbox", id: "channels", checked: this.#state.mode === "channels", onchange: (event) => this.#to({ mode: event.target.checked ? "channels" : "plain" }) });
+    parts.channels = make("input", { type: "checkbox", id: "channels", checked: this.#state.mode === "channels", onchange: (event) => {
+      this.#to({ mode: event.target.checked ? "channels" : "plain" });
+      this.#place.querySelector("#axes").replaceChildren(...this.#sliders());
+    } });
     parts.coast = make("input", { type: "checkbox", id: "coast", checked: this.#state.coast !== "0", onchange: (event) => this.#to({ coast: event.target.checked ? "" : "0" }, { fresh: false }) });
     const press = (text, id, work) => make("button", { type: "button", id, onclick: work }, text);
     const legend = make("div", { className: "legend", id: "legend" }, ...LOOKS.filter((look) => look.name !== "fill value" || facts.marks).map((look) => {
@@ -213,22 +235,25 @@ export class ArrayView {
     }));
     this.#picture = new Picture(parts.picture, parts.overlay, (shown) => this.#taken(shown));
     return [
-      make("div", { className: "controls" }, map, parts.lo, "to", parts.hi, press("2–98 %", "percentiles", () => this.#to({ lo: "", hi: "" }, { fresh: false })), press("all", "extremes", () => {
+      make("div", { className: "controls" }, (parts.colours = make("span", { className: "controls" }, map, parts.lo, "to", parts.hi, press("2–98 %", "percentiles", () => this.#to({ lo: "", hi: "" }, { fresh: false })), press("all", "extremes", () => {
         const values = this.#picture.shown?.sorted;
         if (values?.length) this.#to({ lo: String(values[0]), hi: String(values[values.length - 1]) }, { fresh: false });
-      }), reduce, ...extra),
+      }))), reduce, ...extra),
       make("h2", { id: "caption" }, titled(facts)), ...(facts.shape.length === 1 ? [parts.profile] : []), parts.categories, parts.figure, ...this.#notes(),
       make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("fit", "fit", () => this.#to({ box: undefined, pixels: "" })), ...(facts.shape.length > 1 ? [press("1:1", "one-to-one", () => this.#onePixel()), aspect] : []),
         make("label", {}, parts.check, " chunks and shards"), make("label", {}, parts.coast, " coastlines"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
         press("save picture", "save-png", () => this.#save()), make("a", { className: "npy", id: "save-npy", href: "#" }, "save values (.npy)"), legend),
-      parts.status, parts.read, ...(facts.shape.length === 1 ? [] : [parts.profile]), make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram),
+      parts.status, parts.read,
     ];
   }
 
   /** What must be known to read the picture. */
   #notes() {
-    const { curvilinear } = this.#facts;
-    return curvilinear.length ? [make("p", { id: "by-index", className: "status" }, `Drawn by index: the coordinates ${curvilinear.join(" and ")} have two dimensions.`)] : [];
+    const { curvilinear, levels } = this.#facts;
+    const { name, path } = this.#state;
+    const above = path?.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "";
+    const image = levels.length ? [make("p", { id: "image-of", className: "status" }, `A level of the image ${above || name}: `, make("a", { href: toAddress({ name, path: above, mode: "group" }) }, "its group"))] : [];
+    return curvilinear.length ? [make("p", { id: "by-index", className: "status" }, `Drawn by index: the coordinates ${curvilinear.join(" and ")} have two dimensions.`)] : image;
   }
 
   #showStored(wanted) {
@@ -256,29 +281,43 @@ export class ArrayView {
     return aspect === "square" ? 1 : proportion(...axes.map((axis) => this.#facts.axes[axis]));
   }
 
-  /** The width and the height there are for a picture. */
-  #room() {
-    const { figure } = this.#parts;
+  /** The width and the height there are for a picture, with what is told of it beside, or below. */
+  #room(isBeside = this.#parts.seen.dataset.layout === "beside") {
+    const { figure, seen } = this.#parts;
     const { axes } = this.#state;
     const left = axes.length === 2 ? widthOfTicks(this.#facts.axes[axes[0]]) : 58;
     figure.style.gridTemplateColumns = `1.4rem ${left}px auto 1fr`;
-    return [Math.max(120, figure.clientWidth - left - MARGIN), Math.max(200, Math.round(innerHeight * 0.6))];
+    const width = seen.clientWidth - left - (axes.length === 2 ? MARGIN : BESIDE_A_LINE) - (isBeside ? TOLD : 0);
+    const top = figure.getBoundingClientRect().top + scrollY;
+    const isWide = seen.clientWidth >= WIDE;
+    const most = innerHeight - top - (isWide ? BELOW + (isBeside ? 0 : SERIES) : UNDER);
+    return [Math.max(120, width), Math.max(isWide ? 260 : 220, Math.round(most))];
   }
 
-  /** Give the picture its size: true to scale if that leaves something to see. */
-  #fit() {
-    const { stage, figure } = this.#parts;
-    const [width, height] = this.#room();
+  /** Return the size of the picture in so much room: true to scale if that leaves something to see. */
+  #sizeIn([width, height]) {
     const [top, bottom, left, right] = this.#picture.boxOf(this.#state, this.#facts);
     const tall = (this.#proportion() ?? 0) * (bottom - top);
     const ratio = tall / (right - left);
-    let size = [width, this.#state.axes.length === 2 ? Math.min(height, width) : 60];
-    if (ratio > 1 / MOST_LONG && ratio < MOST_LONG) {
-      const scale = this.#state.pixels === "1" ? 1 / (devicePixelRatio || 1) : Math.min(width / (right - left), height / tall);
-      size = [Math.min(width, scale * (right - left)), Math.min(height, scale * tall)];
-    }
+    const isScaled = ratio > 1 / MOST_LONG && ratio < MOST_LONG;
+    if (!isScaled) return { isScaled, size: [width, this.#state.axes.length === 2 ? Math.min(height, width) : 60] };
+    const scale = this.#state.pixels === "1" ? 1 / (devicePixelRatio || 1) : Math.min(width / (right - left), height / tall);
+    return { isScaled, size: [Math.min(width, scale * (right - left)), Math.min(height, scale * tall)] };
+  }
+
+  /** Give the picture its size, and place what is told of it where that leaves the picture larger. */
+  #fit() {
+    const { stage, figure, seen } = this.#parts;
+    const isLine = this.#facts.shape.length === 1;
+    const [beside, below] = [true, false].map((isBeside) => this.#sizeIn(this.#room(isBeside)));
+    const area = ({ size }) => size[0] * size[1];
+    const isBeside = seen.clientWidth >= WIDE && (isLine || area(beside) >= 0.9 * area(below));
+    seen.dataset.layout = isBeside ? "beside" : seen.clientWidth >= WIDE ? "below" : "stacked";
+    const { size, isScaled } = isBeside ? beside : below;
+    const column = Math.max(560, size[0] + seen.clientWidth - TOLD - this.#room(true)[0]);
+    seen.style.gridTemplateColumns = isBeside ? `${Math.min(column, seen.clientWidth - TOLD)}px minmax(0, 1fr)` : "";
     [stage.style.width, stage.style.height] = size.map((each) => `${Math.max(8, Math.round(each))}px`);
-    figure.dataset.scaled = String(ratio > 1 / MOST_LONG && ratio < MOST_LONG);
+    figure.dataset.scaled = String(isScaled);
   }
 
   /** Show one element of the columns on one pixel of the screen. */
@@ -327,6 +366,7 @@ export class ArrayView {
     if (named) this.#drawCategories();
     const ends = this.#picture.contrast();
     bar.style.background = gradient(this.#state.map);
+    this.#parts.colours.hidden = this.#state.mode === "channels";
     drawBarTicks(scale, ends, this.#facts.values === "time");
     bar.setAttribute("aria-label", `colours from ${ends[0]} to ${ends[1]}`);
     for (const [input, value] of [[lo, ends[0]], [hi, ends[1]]]) {
@@ -356,7 +396,7 @@ export class ArrayView {
     const frame = this.#picture.frame();
     const onMap = isMap(axes);
     this.#parts.coast.parentElement.hidden = !onMap;
-    drawGrid(overlay, frame, axes, this.#state.stored ? this.#marksSeen() : null, this.#cursor, (canvas) => {
+    drawGrid(overlay, frame, axes, Boolean(this.#state.stored), this.#marksSeen(), this.#cursor, (canvas) => {
       if (!onMap || this.#state.coast === "0") return;
       if (this.#coasts) drawCoast(canvas, frame, axes, this.#coasts);
       else this.#loadCoasts();
@@ -419,7 +459,8 @@ export class ArrayView {
     this.#point(place);
     this.#drawGrid();
     this.#stored.pick(at);
-    const others = this.#facts.shape.map((_, axis) => axis).filter((axis) => !this.#state.axes.includes(axis) && this.#facts.shape[axis] > 1);
+    const colours = this.#state.mode === "channels" ? this.#facts.channels.axis : null;
+    const others = this.#facts.shape.map((_, axis) => axis).filter((axis) => !this.#state.axes.includes(axis) && axis !== colours && this.#facts.shape[axis] > 1);
     if (this.#facts.shape.length === 1) return; // its line is shown
     const along = others[0] ?? this.#state.axes[this.#state.axes.length - 1];
     this.#charts.ask((signal) => this.#profile(at, along, signal));
@@ -441,10 +482,10 @@ export class ArrayView {
     const first = found.columns[0];
     const xs = Array.from(found.pixels, (_, i) => first + i * found.columns[2]);
     const ys = Array.from(found.pixels, (value, i) => (found.states[i] & 1 && !(found.states[i] & GUESSED) ? value : null));
-    const others = at.map((i, axis) => (axis === along ? null : `${this.#facts.axes[axis].name} ${i}`)).filter(Boolean);
+    const others = at.map((i, axis) => (axis === along ? null : `${this.#facts.axes[axis].name} ${found.labels[axis] ?? i}`)).filter(Boolean);
     const title = isLine ? "" : `Along ${this.#facts.axes[along].name}, at ${others.join(", ")}`;
     const zoom = isLine ? (low, high) => this.#to({ box: this.#range(low, high, length) }) : null;
-    drawProfile(this.#parts.profile, title, titled(this.#facts.axes[along]), titled(this.#facts), ticks.map(([edge, text]) => [edge - 0.5, text]), xs, ys, zoom);
+    drawProfile(this.#parts.profile, title, titled(this.#facts.axes[along]), this.#facts.units ?? this.#facts.title, ticks.map(([edge, text]) => [edge - 0.5, text]), xs, ys, [from - 0.5, to - 0.5], zoom);
     this.#parts.profile.dataset.points = JSON.stringify(ys.slice(0, 64));
   }
 
@@ -518,7 +559,7 @@ export class ArrayView {
       this.#picture.draw();
       this.#drawGrid();
       this.#drawTicks();
-    }).observe(this.#parts.figure);
+    }).observe(this.#parts.seen);
   }
 
   #key(event) {

@@ -4,20 +4,22 @@ import uPlot from "./vendor/uPlot.js";
 
 function options(place, title, label) {
   const colour = getComputedStyle(document.body).color;
+  const accent = getComputedStyle(document.documentElement).getPropertyValue("--accent");
   const axis = { stroke: colour, grid: { stroke: "#8884", width: 1 }, ticks: { stroke: "#8884", width: 1 } };
   return {
     title, width: Math.max(240, place.clientWidth), height: 200, cursor: { drag: { setScale: false } },
     scales: { x: { time: false } }, axes: [axis, axis],
-    series: [{ label }, { label: "value", stroke: "#0b5cad", width: 1.5, points: { show: false } }],
+    series: [{ label }, { label: "value", stroke: accent, width: 1.5, points: { show: false } }],
   };
 }
 
-/** Draw values over indices; `ticks` are [index, text] along these, `label` and `unit` name both axes. `zoom(from, to)` is called for a range that is dragged. */
-export function drawProfile(place, title, label, unit, ticks, xs, ys, zoom = null) {
+/** Draw values over indices; `ticks` are [index, text] along these, `label` and `unit` name both axes, `ends` are the first and the last index on the page. `zoom(from, to)` is called for a range that is dragged. */
+export function drawProfile(place, title, label, unit, ticks, xs, ys, ends, zoom = null) {
   place.replaceChildren();
   const made = options(place, title, "index");
   made.height = zoom ? 320 : 200;
   const texts = new Map(ticks);
+  made.scales.x.range = () => ends;
   made.axes = [
     { ...made.axes[0], label, labelSize: 20, splits: () => [...texts.keys()], values: (_, splits) => splits.map((each) => texts.get(each) ?? "") },
     { ...made.axes[1], label: unit, labelSize: 20, size: 64 },
@@ -49,6 +51,6 @@ export function drawHistogram(place, sorted) {
   const [xs, ys] = histogram(sorted, lo, hi > lo ? hi : lo + 1);
   const made = options(place, "Values seen", "value");
   made.height = 140;
-  made.series[1] = { label: "pixels", stroke: "#0b5cad", fill: "#0b5cad66", paths: uPlot.paths.bars({ size: [1] }), points: { show: false } };
+  made.series[1] = { label: "pixels", stroke: made.series[1].stroke, fill: `${made.series[1].stroke}66`, paths: uPlot.paths.bars({ size: [1] }), points: { show: false } };
   new uPlot(made, [xs, ys], place);
 }

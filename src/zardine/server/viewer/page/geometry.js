@@ -3,6 +3,7 @@
 
 import { categoryColour, colours, gradient, MAPS, pack } from "./colours.js";
 import { choice, make } from "./elements.js";
+import { scaleBar } from "./frame.js";
 import { Raster } from "./raster.js";
 import { Latest, beginMove, packed } from "./server.js";
 import { edgesOf, isWithin, padded, shareOf, Space } from "./space.js";
@@ -115,7 +116,7 @@ export class GeometryView {
         make("button", { type: "button", id: "no-box", onclick: () => this.#into(undefined) }, "show all")),
       make("details", {}, make("summary", {}, "About this store"), make("pre", {}, JSON.stringify({ ...facts.vectors, most: undefined }, null, 1))),
     );
-    parts.canvas.parentElement.style.aspectRatio = "3 / 2";
+    parts.canvas.parentElement.id = "spaced";
     this.#listen();
   }
 
@@ -301,12 +302,24 @@ export class GeometryView {
     });
   }
 
+  /** Draw a scale bar where the axes have a unit of length. */
+  #drawScale(width) {
+    const stage = this.#parts.canvas.parentElement;
+    stage.querySelector(".scale-bar")?.remove();
+    const bar = scaleBar({ units: this.#facts.axes[0]?.unit, step: 1 }, 0, width / this.#space.scale);
+    if (!bar) return;
+    const drawn = make("span", { className: "scale-bar" }, bar.text);
+    drawn.style.width = `${(bar.share * width).toFixed(1)}px`;
+    stage.append(drawn);
+  }
+
   #drawNow() {
     const { canvas } = this.#parts;
     const bounds = canvas.getBoundingClientRect();
     if (!bounds.width) return;
     [canvas.width, canvas.height] = [Math.max(1, Math.round(bounds.width)), Math.max(1, Math.round(bounds.height))];
     this.#space.fit(canvas.width, canvas.height);
+    this.#drawScale(canvas.width);
     const raster = (this.#raster = new Raster(canvas.width, canvas.height));
     const ends = this.#ends();
     if (this.#base) this.#drawVertices(raster, this.#base, 0, this.#detail?.box, ends);

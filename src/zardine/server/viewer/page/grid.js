@@ -10,8 +10,8 @@ function borders(chunks, low, high) {
   return found;
 }
 
-/** Draw borders over a picture of axes in a frame; `marks` are blocks of elements to be outlined, with a colour each. `below(canvas)` draws first. */
-export function drawGrid(canvas, frame, axes, marks, cursor, below) {
+/** Draw over a picture of axes in a frame: the borders of chunks and shards if wanted, and `marks`, blocks of elements to be outlined, with a colour each. `below(canvas)` draws first. */
+export function drawGrid(canvas, frame, axes, hasBorders, marks, cursor, below) {
   canvas.width = frame.width;
   canvas.height = frame.height;
   const context = canvas.getContext("2d");
@@ -31,20 +31,20 @@ export function drawGrid(canvas, frame, axes, marks, cursor, below) {
     if (axes.length === 2) lines(axes[0][which], frame.top, frame.bottom, false);
     lines(axes[axes.length - 1][which], frame.left, frame.right, true);
   };
-  if (marks) {
+  if (hasBorders) {
     both("chunks", 1, "rgb(255 255 255 / 55%)");
     if (axes[0].shards) {
       both("shards", 4, "rgb(0 0 0 / 70%)");
       both("shards", 2, "#ffffff");
     }
-    for (const { rows, columns, colour, dashed } of marks) {
-      context.setLineDash(dashed ? [6, 4] : []);
-      context.lineWidth = 3;
-      context.strokeStyle = colour;
-      context.strokeRect(...frame.rectangle(rows, columns));
-    }
-    context.setLineDash([]);
   }
+  for (const { rows, columns, colour, dashed } of marks) {
+    context.setLineDash(dashed ? [6, 4] : []);
+    context.lineWidth = 3;
+    context.strokeStyle = colour;
+    context.strokeRect(...frame.rectangle(rows, columns));
+  }
+  context.setLineDash([]);
   if (cursor) {
     const [x, y] = [frame.x(cursor[1] + 0.5), frame.y(cursor[0] + 0.5)];
     for (const [width, colour] of [[4, "#000000"], [2, "#ffffff"]]) {

@@ -16,22 +16,22 @@ export function headOf(attributes) {
   ];
 }
 
-function card(member, open) {
+function card(member, picture, open) {
   const dimensions = member.shape?.map((length, i) => (member.dimensions[i] ? `${member.dimensions[i]} ${length}` : String(length))).join(" × ");
   const facts = member.kind === "array" ? [[dimensions, member.dtype, bytes(member.nbytes)].filter(Boolean).join(", ")] : [member.kind === "broken" ? member.error : "group"];
   return make(
     "button", { type: "button", className: "card", onclick: () => open(member.path) },
-    make("strong", {}, member.name), member.kind === "array" && member.title !== member.name ? make("span", {}, titled(member)) : null,
+    picture, make("strong", {}, member.name), member.kind === "array" && member.title !== member.name ? make("span", {}, titled(member)) : null,
     ...facts.map((each) => make("small", { className: member.kind === "broken" ? "error" : "" }, each)),
   );
 }
 
-/** Show the members of a group in a place of the page; `open(path)` is called for one that is chosen. */
-export async function showMembers(place, state, open) {
+/** Show the members of a group in a place of the page; `open(path)` is called for one that is chosen. `small` draws the pictures in the cards. */
+export async function showMembers(place, state, small, open) {
   const { total, members } = await json(state, "members", { start: 0, count: MOST });
   const dimensions = new Set(members.flatMap((each) => each.dimensions ?? []));
   const isCoordinate = (each) => each.shape?.length === 1 && dimensions.has(each.name) && each.dimensions[0] === each.name;
-  const list = (title, found) => (found.length ? [make("h2", {}, title), make("div", { className: "cards" }, ...found.map((each) => card(each, open)))] : []);
+  const list = (title, found) => (found.length ? [make("h2", {}, title), make("div", { className: "cards" }, ...found.map((each) => card(each, isCoordinate(each) ? null : small.place(each), open)))] : []);
   place.replaceChildren(
     ...list("Variables", members.filter((each) => each.kind !== "group" && !isCoordinate(each))),
     ...list("Groups", members.filter((each) => each.kind === "group")),

@@ -7,6 +7,7 @@ import { GeometryView } from "./geometry.js";
 import { beginMove, greet, json, listen, report, served } from "./server.js";
 import { fromAddress, toAddress } from "./state.js";
 import { headOf, showMembers } from "./group.js";
+import { SmallPictures } from "./small.js";
 import { Tree } from "./tree.js";
 
 const main = document.getElementById("main");
@@ -59,6 +60,10 @@ async function open(wanted, lasting = false) {
   try {
     const found = await json(wanted, "node");
     if (number !== opening) return;
+    if (found.image && wanted.mode !== "group") {
+      await open({ ...wanted, path: found.image }, lasting);
+      return;
+    }
     facts = found;
     title.textContent = [wanted.name, wanted.path].filter(Boolean).join(" / ");
     document.title = `${wanted.path || wanted.name} · zardine`;
@@ -70,12 +75,13 @@ async function open(wanted, lasting = false) {
       view = new GeometryView(main, facts, wanted, keep);
       keep(view.state, lasting);
     } else {
-      keep({ name: wanted.name, path: wanted.path }, lasting);
+      keep({ name: wanted.name, path: wanted.path, mode: wanted.mode }, lasting);
       const about = [`Group of Zarr v${facts.format}`, facts.consolidated ? "its metadata are consolidated" : ""].filter(Boolean).join(", ");
       const error = facts.vectors?.error ? make("p", { className: "error" }, facts.vectors.error) : "";
-const variables = make("div", { id: "variables" });
+      const variables = make("div", { id: "variables" });
       main.replaceChildren(...headOf(facts.attributes), make("p", {}, about), error, variables, elsewhere(wanted, facts) ?? "", make("h2", {}, "Attributes"), attributes(facts.attributes));
-      if (!facts.vectors) showMembers(variables, wanted, (path) => open({ name: wanted.name, path }, true)).catch(report);
+      view = new SmallPictures(wanted);
+      if (!facts.vectors) showMembers(variables, wanted, view, (path) => open({ name: wanted.name, path }, true)).catch(report);
     }
   } catch (error) {
     if (error.name !== "AbortError") {
@@ -99,18 +105,25 @@ async function watch() {
 async function start() {
   await greet();
   const { nodes } = served;
-  tree = new Tree(document.getElementById("tree"), nodes, (name, path) => open({ name, path }, true));
+  const toggle = document.getElementById("toggle-tree");
+  const nav = document.getElementById("nav");
+  const narrow = matchMedia("(max-width: 850px)");
+  const fold = (isFolded) => {
+    nav.hidden = isFolded;
+    toggle.setAttribute("aria-expanded", String(!isFolded));
+  };
+  fold(narrow.matches);
+  narrow.addEventListener("change", () => fold(narrow.matches));
+  toggle.addEventListener("click", () => fold(!nav.hidden));
+  tree = new Tree(document.getElementById("tree"), nodes, (name, path, isGroup) => {
+    if (narrow.matches && !isGroup) fold(true);
+    open({ name, path }, true);
+  });
   const filter = document.getElementById("filter");
   let timer;
   filter.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(() => tree.filter(filter.value), 150);
-  });
-  const toggle = document.getElementById("toggle-tree");
-  const nav = document.getElementById("nav");
-  toggle.addEventListener("click", () => {
-    nav.hidden = !nav.hidden;
-    toggle.setAttribute("aria-expanded", String(!nav.hidden));
   });
   const go = () => open({ name: nodes[0], ...fromAddress(location.hash) });
   addEventListener("popstate", go);

@@ -2,13 +2,13 @@
 
 import { Frame, flips } from "./frame.js";
 import { LOOKS, looksOf, mask, mix, paint, percentiles, sorted, tile } from "./looks.js";
-import { Latest, beginMove, packed } from "./server.js";
+import { Latest, packed, report } from "./server.js";
 
 /** A canvas that shows a box of two axes of an array. */
 export class Picture {
   #canvas;
   #overlay;
-  #asking = new Latest();
+  #asking;
   #state;
   #facts;
   #shown = null;
@@ -19,8 +19,9 @@ export class Picture {
   #drawnAs = "";
   drawn = 0;
 
-  /** `listener(shown)` is called whenever pixels have come. */
-  constructor(canvas, overlay, listener) {
+  /** `listener(shown)` is called whenever pixels have come, `fail(error)` if none do. */
+  constructor(canvas, overlay, listener, fail = report) {
+    this.#asking = new Latest(fail);
     this.#canvas = canvas;
     this.#overlay = overlay;
     this.#listener = listener;
@@ -59,7 +60,6 @@ export class Picture {
       return;
     }
     this.draw();
-    beginMove();
     if (this.#refining) this.#asking.overtake(); // something of it was shown already
     this.#asking.ask((signal) => this.#load(signal));
   }

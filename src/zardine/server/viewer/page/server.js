@@ -103,6 +103,11 @@ export class Latest {
   #busy = false;
   #next = null;
   #controller = null;
+  #fail;
+
+  constructor(fail = report) {
+    this.#fail = fail;
+  }
 
   /** Call `work(signal)` now, or when what is under way has ended. */
   ask(work) {
@@ -140,7 +145,7 @@ export class Latest {
       try {
         await work(this.#controller.signal);
       } catch (error) {
-        if (error.name !== "AbortError") report(error);
+        if (error.name !== "AbortError") this.#fail(error);
       }
     }
     this.#busy = false;

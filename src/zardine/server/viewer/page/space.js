@@ -24,7 +24,8 @@ export class Space {
     [this.width, this.height] = [width, height];
   }
 
-  get #scale() {
+  /** The pixels of one unit. */
+  get scale() {
     return (Math.min(this.width, this.height) / this.size) * this.zoom;
   }
 
@@ -35,15 +36,15 @@ export class Space {
 
   /** Move what is seen by pixels. */
   pan(x, y) {
-    this.#offset = [this.#offset[0] - x / this.#scale, this.#offset[1] + y / this.#scale];
+    this.#offset = [this.#offset[0] - x / this.scale, this.#offset[1] + y / this.scale];
   }
 
   /** Zoom around a place on the screen, which stays where it is. */
   magnify(factor, x = this.width / 2, y = this.height / 2) {
     const [away, up] = [x - this.width / 2, this.height / 2 - y];
-    const before = this.#scale;
+    const before = this.scale;
     this.zoom = Math.min(1e6, Math.max(0.05, this.zoom * factor));
-    const change = 1 / before - 1 / this.#scale;
+    const change = 1 / before - 1 / this.scale;
     this.#offset = [this.#offset[0] + away * change, this.#offset[1] + up * change];
   }
 
@@ -51,7 +52,7 @@ export class Space {
   project(positions) {
     const [sinA, cosA, sinB, cosB] = this.isFlat ? [0, 1, 1, 0] : [Math.sin(this.turn[0]), Math.cos(this.turn[0]), Math.sin(this.turn[1]), Math.cos(this.turn[1])];
     const [mx, my, mz] = this.middle;
-    const scale = this.#scale;
+    const scale = this.scale;
     const [ox, oy] = [this.width / 2 - this.#offset[0] * scale, this.height / 2 + this.#offset[1] * scale];
     const places = new Float32Array(positions.length);
     for (let i = 0; i < positions.length; i += 3) {
@@ -71,8 +72,8 @@ export class Space {
    */
   boxOf([left, top, right, bottom], clouds) {
     if (this.isFlat) {
-      const x = (value) => this.middle[0] + this.#offset[0] + (value - this.width / 2) / this.#scale;
-      const y = (value) => this.middle[1] + this.#offset[1] + (this.height / 2 - value) / this.#scale;
+      const x = (value) => this.middle[0] + this.#offset[0] + (value - this.width / 2) / this.scale;
+      const y = (value) => this.middle[1] + this.#offset[1] + (this.height / 2 - value) / this.scale;
       return [[x(left), y(bottom), 0], [x(right), y(top), 0]];
     }
     const [low, high] = [[Infinity, Infinity, Infinity], [-Infinity, -Infinity, -Infinity]];
@@ -101,7 +102,7 @@ export class Space {
     const focus = place ?? [
       this.middle[0] + across * cosA + up * sinB * sinA, this.middle[1] + across * sinA - up * sinB * cosA, this.middle[2] + up * cosB,
     ];
-    const half = Math.max(this.width, this.height) / this.#scale / 2;
+    const half = Math.max(this.width, this.height) / this.scale / 2;
     return [focus.map((value) => value - half), focus.map((value) => value + half)];
   }
 }

@@ -3,7 +3,8 @@
 import { make } from "./elements.js";
 import { json } from "./server.js";
 
-const ROWS = 50, COLUMNS = 12;
+export const ROWS = 50;
+const COLUMNS = 12;
 
 function text(cell) {
   if (cell === null) return "damaged";
@@ -23,17 +24,19 @@ export async function drawTable(place, state, facts, signal) {
   const rows = many ? found.cells : found.cells.map((cell) => (isStruct && cell !== null ? Object.values(cell) : [cell]));
   const first = axes.length ? state.at[axes[0]] : 0;
   const from = many ? state.at[axes[1]] : 0;
-  const heads = many ? (rows[0] ?? []).map((_, i) => String(from + i)) : isStruct ? Object.keys(facts.fields) : ["value"];
+  const [down, across] = found.labels;
+  const label = (text) => (text === undefined || text === null ? null : make("small", {}, text));
+  const heads = many ? (rows[0] ?? []).map((_, i) => [String(from + i), label(across?.[i])]) : isStruct ? Object.keys(facts.fields).map((name) => [name]) : [["value"]];
   place.replaceChildren(
     make(
       "table", { className: "cells" },
-      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, axes.length ? facts.axes[axes[0]].name : "element"), ...heads.map((head) => make("th", { scope: "col" }, head)))),
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, axes.length ? axes.map((axis) => facts.axes[axis].name).join(" \\ ") : "element"), ...heads.map((head) => make("th", { scope: "col" }, ...head)))),
       make(
         "tbody", {},
         ...rows.map((row, i) =>
           make(
             "tr", {},
-            make("th", { scope: "row" }, axes.length ? String(first + i) : ""),
+            make("th", { scope: "row" }, axes.length ? String(first + i) : "", label(down?.[i])),
             ...row.map((cell) => make("td", { className: cell === null ? "damaged" : "" }, text(cell))),
           ),
         ),

@@ -5,7 +5,7 @@ import { roundValues, scaleBar, ticks, titled } from "./frame.js";
 import { json } from "./server.js";
 
 export const APART = { rows: 36, columns: 80 }; // pixels between two ticks, at least
-const WIDE = 150; // the same of dates beside each other
+const WIDE = 150, CHARACTER = 8; // the same of names beside each other, and of a character
 
 function put(place, found, side) {
   place.replaceChildren(...found.map(([at, text]) => {
@@ -26,8 +26,15 @@ export async function ticksOf(state, facts, number, low, high, size, pixels, sig
   if (!isNamed(axis)) return ticks(axis, low, high, size / pixels);
   const indices = ticks({ length: axis.length }, low, high, Math.min(50, size / Math.max(pixels, WIDE * (pixels > APART.rows)))).map(([edge]) => edge - 0.5);
   if (!indices.length) return [];
-  const { labels } = await json(state, "labels", { axes: number, index: indices.join(","), snapshot: facts.snapshot }, signal);
-  return indices.map((index, i) => [index + 0.5, labels[i] ?? String(index)]);
+  const box = axis.kind === "time" ? [Math.max(0, Math.floor(low)), Math.min(axis.length, Math.ceil(high)) - 1].join(",") : undefined;
+  const few = Math.max(2, Math.floor(size / pixels));
+  const found = await json(state, "labels", { axes: number, index: indices.join(","), box, count: Math.min(50, few), snapshot: facts.snapshot }, signal);
+  if (found.ticks && pixels > APART.rows) { // dates beside each other
+    const most = size / (CHARACTER * Math.max(...found.ticks.map(([, text]) => text.length)) + 16);
+    const every = Math.ceil(found.ticks.length / Math.max(1, most));
+    found.ticks = found.ticks.filter((_, i) => i % every === 0);
+  }
+  return found.ticks?.map(([index, text]) => [index + 0.5, text]) ?? indices.map((index, i) => [index + 0.5, found.labels[i] ?? String(index)]);
 }
 
 /** Draw the ticks and the titles of the axes of a picture, and its scale bar. */

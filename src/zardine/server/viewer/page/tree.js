@@ -5,7 +5,11 @@ import { json, report } from "./server.js";
 
 const PAGE = 100;
 
-/** The tree of all nodes that are served; `open(name, path)` is called for one that is chosen. */
+function described({ dtype, shape, nbytes }) {
+  return `${[dtype, shape.join(" × ")].filter(Boolean).join(" ")}, ${bytes(nbytes)}`;
+}
+
+/** The tree of all nodes that are served; `open(name, path, isGroup)` is called for one that is chosen. */
 export class Tree {
   #place;
   #open;
@@ -44,6 +48,16 @@ export class Tree {
       if (key === this.#marked) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     }
+    this.#reveal();
+  }
+
+  /** Scroll the tree so that the marked node is seen. */
+  #reveal() {
+    const nav = this.#place.parentElement;
+    const bounds = this.#buttons.get(this.#marked)?.getBoundingClientRect();
+    const frame = nav.getBoundingClientRect();
+    if (!bounds?.height || (bounds.top >= frame.top && bounds.bottom <= Math.min(frame.bottom, innerHeight))) return;
+    nav.scrollTop += bounds.top - frame.top - nav.clientHeight / 3;
   }
 
   #draw() {
@@ -53,7 +67,7 @@ export class Tree {
   }
 
   #item(node, store, contains, expanded) {
-    const facts = node.kind === "array" ? `${[node.dtype, node.shape.join(" × ")].filter(Boolean).join(" ")}, ${bytes(node.nbytes)}` : node.kind === "broken" ? node.error : "";
+    const facts = node.kind === "array" ? described(node) : node.kind === "broken" ? node.error : "";
     const below = make("ul");
     const key = `${store}\n${node.path}`;
     const isGroup = node.kind !== "array" && node.kind !== "broken";
@@ -71,7 +85,7 @@ export class Tree {
             else below.replaceChildren();
             button.setAttribute("aria-expanded", String(opened));
           }
-          this.#open(store, node.path);
+          this.#open(store, node.path, isGroup);
         },
       },
       node.name,
@@ -87,6 +101,8 @@ export class Tree {
     try {
       const found = await json({ name: store, path }, "members", { contains, start, count: PAGE });
       for (const each of found.members) list.append(this.#item(each, store, "", each.kind === "group" && this.#opened.has(`${store}\n${each.path}`)));
+      if (found.array) this.#buttons.get(`${store}\n${path}`)?.append(make("small", {}, described(found.array)));
+      this.#reveal();
       const next = start + PAGE;
       if (next < found.total) {
         const more = make(
