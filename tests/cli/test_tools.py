@@ -68,7 +68,7 @@ def test_what_a_killed_first_write_left_is_still_removed(run: Any, tmp_path: Pat
 
 
 def test_one_is_no_plural(run: Any, path: Path) -> None:
-    assert run("verify", path).stdout.startswith("no faults: 1 node, 1 object, 4 chunks, ")
+    assert run("verify", path).stdout.startswith("no faults: 1 node, 1 of 1 shard stored, 4 inner chunks, ")
     assert run("compact", path).stdout.endswith(" bytes won: 0 of 1 shard rewritten\n")
     (path / "notes.txt").write_text("")
     assert "1 fault: 1 node" in run("verify", path).stdout

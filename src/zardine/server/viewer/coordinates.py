@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from zardine.errors import ZardineError
-from zardine.server.axis_names import dimension_names
+from zardine.metadata.axis_names import dimension_names
+from zardine.metadata.cf_time import as_date
 from zardine.server.served import Served
 from zardine.server.viewer.axes import Coordinate, coordinate
-from zardine.server.viewer.cf_time import as_date
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact
 
