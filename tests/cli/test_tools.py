@@ -37,7 +37,8 @@ def test_mistyped_paths(run: Any, tmp_path: Path, path: Path, command: str) -> N
     for words, said in {
         (tmp_path / "nothere.zarr",): f"Error: '{tmp_path}/nothere.zarr' does not exist\n",
         (tmp_path / "empty",): f"is stored at file://{tmp_path}/empty",
-        (tmp_path / "file.txt",): f"Error: '{tmp_path}/file.txt' is a file: a store is a directory\n",
+        (tmp_path / "file.txt",): f"Error: '{tmp_path}/file.txt' is a file: a store is a directory; give the path of "
+        "a directory, or of a file that ends in .zip\n",
         (tmp_path / "g.zarr", "--path", "nope"): "g.zarr/nope",
     }.items():
         for more in ([], ["--json"]):
