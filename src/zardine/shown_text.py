@@ -154,4 +154,19 @@ def one_line(thing: object, most: int = 120) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-__all__ = ["MASK", "has_masks", "mask_error", "one_line", "printable", "printable_lines", "shown", "without_secrets"]
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return ``1 fault``, ``2 faults``, ``1,000 vertices``; ``many`` is the plural where that is not ``one`` with s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+__all__ = [
+    "MASK",
+    "counted",
+    "has_masks",
+    "mask_error",
+    "one_line",
+    "printable",
+    "printable_lines",
+    "shown",
+    "without_secrets",
+]

@@ -26,7 +26,8 @@ def test_paths_without_a_node(run: Any, tmp_path: Path, command: str) -> None:
     (tmp_path / "empty").mkdir()
     for path, said in {
         tmp_path / "none": f"Error: '{tmp_path}/none' does not exist\n",
-        tmp_path / "file.txt": f"Error: '{tmp_path}/file.txt' is a file: a store is a directory\n",
+        tmp_path / "file.txt": f"Error: '{tmp_path}/file.txt' is a file: a store is a directory; give the path of "
+        "a directory, or of a file that ends in .zip\n",
         tmp_path / "empty": f"Error: no array or group is stored at file://{tmp_path}/empty",
     }.items():
         for option in ([], ["--json"]):
@@ -242,3 +243,16 @@ def test_arguments_are_named_as_options(run: Any, tmp_path: Path) -> None:
     found = run("vectors", "validate", tmp_path / "p.zv")
     assert found.exit_code == 1
     assert "'zardine vectors repair --drop-lost' makes do with what is left" in found.stdout
+
+
+def test_arrays_are_created_in_python(run: Any) -> None:
+    result = run("create", "a.zarr")
+    assert result.exit_code == 2
+    assert "No such command 'create'. Arrays and groups are created in Python: zardine.create_array" in result.output
+
+
+def test_a_folder_of_chunks_is_named_as_a_part_of_its_array(run: Any, tmp_path: Path) -> None:
+    zardine.create_array(str(tmp_path / "a.zarr"), shape=(4, 4), chunks=(2, 2), dtype="i4")[...] = 1
+    result = run("verify", tmp_path / "a.zarr" / "c" / "0")
+    assert result.exit_code == 1
+    assert f"it is a part of what is stored at '{tmp_path / 'a.zarr'}'" in result.output.replace("\n", " ")

@@ -182,7 +182,7 @@ def test_plans_of_other_works(run: Run, planes: Path, tmp_path: Path, what: str)
     finished = run("jobs", "finish", file)
     assert finished.exit_code == 0, finished.output
     if what == "verify":
-        assert finished.output.startswith("no faults: 1 node, 24 objects, 24 chunks")
+        assert finished.output.startswith("no faults: 1 node, 24 of 24 chunks stored, ")
         report = json.loads(run("jobs", "finish", file, "--json").output)
         assert (report["state"], report["report"]["chunks"]) == ("finished", 24)
     else:
@@ -200,7 +200,7 @@ def test_workers_of_other_works(run: Run, planes: Path, tmp_path: Path) -> None:
     (tmp_path / "b.zarr/1/0/0").write_bytes(data)
     found = run("verify", tmp_path / "b.zarr", "--workers", 2)
     assert found.exit_code == 1
-    assert "1 fault: 1 node, 3 objects, 24 chunks" in found.output
+    assert "1 fault: 1 node, 3 of 3 shards stored, 24 inner chunks, " in found.output
 
 
 def test_an_unfinished_rechunk_is_called_so(run: Run, planes: Path, tmp_path: Path) -> None:

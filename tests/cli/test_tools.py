@@ -37,7 +37,8 @@ def test_mistyped_paths(run: Any, tmp_path: Path, path: Path, command: str) -> N
     for words, said in {
         (tmp_path / "nothere.zarr",): f"Error: '{tmp_path}/nothere.zarr' does not exist\n",
         (tmp_path / "empty",): f"is stored at file://{tmp_path}/empty",
-        (tmp_path / "file.txt",): f"Error: '{tmp_path}/file.txt' is a file: a store is a directory\n",
+        (tmp_path / "file.txt",): f"Error: '{tmp_path}/file.txt' is a file: a store is a directory; give the path of "
+        "a directory, or of a file that ends in .zip\n",
         (tmp_path / "g.zarr", "--path", "nope"): "g.zarr/nope",
     }.items():
         for more in ([], ["--json"]):
@@ -68,7 +69,7 @@ def test_what_a_killed_first_write_left_is_still_removed(run: Any, tmp_path: Pat
 
 
 def test_one_is_no_plural(run: Any, path: Path) -> None:
-    assert run("verify", path).stdout.startswith("no faults: 1 node, 1 object, 4 chunks, ")
+    assert run("verify", path).stdout.startswith("no faults: 1 node, 1 of 1 shard stored, 4 inner chunks, ")
     assert run("compact", path).stdout.endswith(" bytes won: 0 of 1 shard rewritten\n")
     (path / "notes.txt").write_text("")
     assert "1 fault: 1 node" in run("verify", path).stdout

@@ -62,6 +62,7 @@ def test_import(run: Any, swc: str, tmp_path: Path) -> None:
         "groups": None,
         "links": 2,
         "chunks": 3,
+        "links_counted": True,
     }
     facts = vectors.describe_store(path)
     assert facts["chunk_shape"] == [5, 20, 20]

@@ -188,7 +188,7 @@ def test_command(run: Any, tmp_path: Path) -> None:
     make(str(path))
     result = run("verify", path)
     assert result.exit_code == 0
-    assert result.stdout.startswith("no faults: 1 node, 4 objects, 40 chunks, ")
+    assert result.stdout.startswith("no faults: 1 node, 4 of 4 shards stored, 40 inner chunks, ")
     assert run("verify", path, "-q").stdout == ""
     (path / "c/0/0").write_bytes(b"x")
     result = run("verify", path, "--no-deep")

@@ -31,6 +31,8 @@ def save_array(
     What is there is replaced with ``overwrite=True`` or ``mode="w"`` only, and with ``mode="w-"`` never.
     """
     if not hasattr(arr, "__array__"):
+        if hasattr(store, "__array__"):
+            raise TypeError("save_array takes the store before the array: save_array(store, array)")
         raise TypeError(f"save_array takes an array, not {type(arr).__name__}: make it one with numpy.asarray")
     options: dict[str, Any] = dict(kwargs)
     mode = options.pop("mode", None)

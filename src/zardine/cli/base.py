@@ -68,6 +68,9 @@ class LazyGroup(click.Group):
         if name not in self.lazy_commands and not name.startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
+            if name in ("create", "new", "init"):
+                hint = "Arrays and groups are created in Python: zardine.create_array, zardine.create_group."
+                raise click.UsageError(f"No such command {name!r}. {hint}", ctx)
             close = get_close_matches(name, self.lazy_commands, n=1)
             hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(self.lazy_commands)}."
             raise click.UsageError(f"No such command {name!r}. {hint}", ctx)

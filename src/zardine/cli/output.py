@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zardine.cli.wording import in_the_shell
-from zardine.shown_text import printable, shown, without_secrets
+from zardine.shown_text import counted, printable, shown, without_secrets
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -120,11 +120,9 @@ def say(text: object = "", *, flush: bool = False) -> None:
     print(shown(str(text)), flush=flush)
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return ``1 fault``, ``2 faults``, ``1,000 vertices``; ``many`` is the plural where that is not ``one`` with s."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def cut(text: str, length: int) -> str:
     """Return ``text``, ending in ``…`` where it is longer than ``length``."""
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+__all__ = ["Row", "counted", "cut", "json_text", "jsonable", "print_facts", "print_faults", "print_json", "say"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from zardine.cli.errors import arguments
+from zardine.cli.errors import arguments, print_error
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
@@ -98,6 +98,13 @@ def _around(path: str) -> str:
             return f"; it is a part of what is stored at {above!r}"
         above = os.path.dirname(above)
     return ""
+
+
+def hint_of_part(path: str) -> None:
+    """Print that a path is no array or group but lies in one, if it does."""
+    hint = _around(path)
+    if hint:
+        print_error(f"no array or group is stored at {path!r}{hint}")
 
 
 def _is_node(folder: str) -> bool:

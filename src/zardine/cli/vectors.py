@@ -311,6 +311,16 @@ def _line(place: str, message: str) -> str:
     return f"{place}: {one_line(message)}" if place else one_line(message)
 
 
+def level_counts(level: Mapping[str, Any], *names: str) -> list[str]:
+    """Return in words how many vertices, and of each of ``names``, a level has that ``describe_store`` tells of."""
+    told = [counted(level["vertex_count"], "vertex", "vertices")]
+    for name in names:
+        if level[name] is not None:
+            about = "" if name != "links" or level["links_counted"] else "about "
+            told.append(about + counted(level[name], name[:-1]))
+    return told
+
+
 def vectors_rows(facts: Mapping[str, Any]) -> list[Row]:
     """Return what is known of a store, in lines: what :func:`zardine.vectors.describe_store` gives."""
     low, high = facts["bounds"]
@@ -329,8 +339,8 @@ def vectors_rows(facts: Mapping[str, Any]) -> list[Row]:
         *([("Claimed", "a writer stores arrays anew, or was killed over that")] if facts["claimed"] else []),
     ]
     for level in facts["levels"]:
-        told = [counted(level["vertex_count"], "vertex", "vertices"), f"{level['dtype']}"]
-        told += [counted(level[what], what[:-1]) for what in ("objects", "groups", "links") if level[what] is not None]
+        vertices, *parts = level_counts(level, "objects", "groups", "links")
+        told = [vertices, f"{level['dtype']}", *parts]
         told += ["older than level 0"] if level["older"] else []
         rows.append((f"Level {level['level']}", ", ".join(told)))
         grid = " × ".join(map(str, level["grid_shape"] or ()))

@@ -25,7 +25,7 @@ from zardine.cli.options import (
 from zardine.cli.output import counted, say
 from zardine.cli.paths import missing, store_at
 from zardine.cli.signals import interruptible
-from zardine.cli.vectors import CELLS
+from zardine.cli.vectors import CELLS, level_counts
 from zardine.shown_text import printable
 
 _FORMAT = click.option(
@@ -158,16 +158,14 @@ def import_file(
         import_vectors(file, store, format=name, workers=workers, **more, **options)
     facts = describe_store(store)
     level = facts["levels"][0]
-    names = ("vertex_count", "objects", "groups", "links", "chunks")
-    counts = {each: level[each] for each in names}
+    names = ("objects", "groups", "links", "chunks")
+    counts = {each: level[each] for each in ("vertex_count", *names, "links_counted")}
     if as_json:
         from zardine.cli.output import print_json
 
         print_json({"path": facts["path"], "geometry_types": facts["geometry_types"], **counts})
     elif not quiet:
-        told = [counted(level["vertex_count"], "vertex", "vertices")]
-        told += [counted(level[each], each[:-1]) for each in names[1:] if level[each] is not None]
-        say(", ".join(told))
+        say(", ".join(level_counts(level, *names)))
 
 
 _LEVEL = click.option(

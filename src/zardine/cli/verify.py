@@ -11,8 +11,8 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, arguments
 from zardine.cli.options import decorated, json_option, node_option, path_argument, quiet_option, storage_option
-from zardine.cli.output import counted, say
-from zardine.cli.paths import missing
+from zardine.cli.output import say
+from zardine.cli.paths import hint_of_part, missing
 from zardine.cli.running import plan_progress, resumable, run_options, workers_of
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def verify(
         print_json(report.to_dict() if meant is None else {**report.to_dict(), "vectors": meant.to_dict()})
     else:
         print_report(report, quiet=quiet)
+        if not report.nodes:
+            hint_of_part(path)
         if meant is not None:
             print_checked(meant, quiet=quiet)
     return FINE if report and (meant is None or meant) else FAULTS
@@ -98,7 +100,4 @@ def print_report(report: Verification, *, quiet: bool) -> None:
 
     print_faults(report.faults, () if quiet else report.notes)
     if not quiet:
-        found = counted(len(report.faults), "fault") if report.faults else "no faults"
-        parts = {"node": report.nodes, "object": report.objects, "chunk": report.chunks, "byte": report.nbytes}
-        looked_at = ", ".join(counted(number, what) for what, number in parts.items())
-        say(f"{found}: {looked_at}{'' if report.deep else ' (chunks were not decoded)'}")
+        say(report.summary)

@@ -28,6 +28,7 @@ _IN_THE_SHELL: Final = {
     "anon=True in storage_options": "--storage-option anon=true",
     "in storage_options": "with --storage-option",
     ": see open_array": "",
+    "plan.save makes one": "'zardine jobs plan' makes one",
     "and mode 'r+' writes: use mode='r'": "and this changes what is stored",
 }
 """Arguments and functions of Python that errors and findings name, as options and commands."""

@@ -156,6 +156,10 @@ def parse_shape(shape: Any) -> tuple[int, ...]:
     """Return a user's ``shape=``: one length or several."""
     if isinstance(shape, (int, np.integer)) and not isinstance(shape, bool):
         shape = (shape,)
+    if isinstance(shape, np.ndarray) and (shape.ndim != 1 or shape.dtype.kind not in "iu"):
+        raise TypeError(
+            f"shape is an array of shape {shape.shape} and dtype {shape.dtype}, not lengths: give it as data="
+        )
     try:
         if isinstance(shape, (str, bytes, Mapping)):
             raise TypeError

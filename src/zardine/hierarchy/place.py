@@ -114,12 +114,17 @@ def is_within(path: str, parent: str) -> bool:
 
 def overlap(a: Store, path_a: str, b: Store, path_b: str) -> bool:
     """Return whether two nodes are one, or one lies inside of the other, also by other paths or URLs of one place."""
+    return is_inside(a, path_a, b, path_b) or is_inside(b, path_b, a, path_a)
+
+
+def is_inside(a: Store, path_a: str, b: Store, path_b: str) -> bool:
+    """Return whether a place is a node at ``path_b`` of ``b`` or lies in it, also by other paths or URLs."""
     (store_a, place_a), (store_b, place_b) = a.beneath(path_a), b.beneath(path_b)
     if not same_place(store_a, store_b):
         if _are_apart(store_a.origin, store_b.origin):
             return False
         place_a, place_b = describe(store_a, place_a).rstrip("/"), describe(store_b, place_b).rstrip("/")
-    return is_within(place_a, place_b) or is_within(place_b, place_a)
+    return is_within(place_a, place_b)
 
 
 def _are_apart(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> bool:

@@ -660,9 +660,9 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise PlanError(f"{os.fspath(path)} is no plan: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise PlanError(f"{os.fspath(path)} is no plan: {error}") from None
+        raise PlanError(f"{os.fspath(path)} is no plan: {error}; plan.save makes one") from None
     if not isinstance(document, dict) or "zardine_plan" not in document:
-        raise PlanError(f"{os.fspath(path)} is no plan: the member 'zardine_plan' is missing")
+        raise PlanError(f"{os.fspath(path)} is no plan: the member 'zardine_plan' is missing; plan.save makes one")
     return document
 
 

@@ -14,6 +14,9 @@ R = TypeVar("R")
 _OTHERS = {
     **dict.fromkeys(("compression", "compressor", "compression_opts", "zlib", "complevel"), "compressors"),
     **dict.fromkeys(("scheduler", "num_workers"), "compute_kwargs"),
+    **dict.fromkeys(("dims", "dim_names", "dimensions", "axes"), "dimension_names"),
+    **dict.fromkeys(("zarr_version", "format", "version"), "zarr_format"),
+    **dict.fromkeys(("fill", "fillvalue", "_FillValue", "missing_value"), "fill_value"),
     "chunksizes": "chunks",
     "component": "path",
     "mode": "overwrite",

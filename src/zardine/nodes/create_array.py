@@ -22,7 +22,7 @@ from zardine.creation.options import (
     ShardsLike,
     is_word,
 )
-from zardine.creation.v3 import DEFAULT, new_array_metadata
+from zardine.creation.v3 import DEFAULT, new_array_metadata, parse_shape
 from zardine.data_types.missing import as_array, first_missing, with_missing_as
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_seen
@@ -101,6 +101,8 @@ def create_array(
         shape, dtype = values.shape, dtype_of(values)
         dimension_names = dimension_names_of(values, version) if dimension_names is None else dimension_names
     if shape is None or dtype is None:
+        if shape is not None:
+            parse_shape(shape)
         missing = "shape" if shape is None else "dtype"
         raise ValueError(f"{missing} is missing: an array needs a shape and a dtype, or data that has both")
     settings = in_order_of(serializer, parse_array_config(config))
@@ -223,7 +225,14 @@ def as_values(data: object) -> Any:
         shown = "None" if data is None else f"a {type(data).__name__}"
         raise TypeError(f"{shown} is not an array; give an array or a (nested) list of numbers")
     ready = hasattr(data, "__array__") and hasattr(data, "shape") and isinstance(getattr(data, "dtype", None), np.dtype)
-    values: Any = data if ready else as_array(data)
+    try:
+        values: Any = data if ready else as_array(data)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError(
+            "data is a list of lists of different lengths: an array needs lists of the same length"
+        ) from None
     if values.dtype.kind == "O":
         missing = first_missing(values) if isinstance(values, np.ndarray) else None
         found = "" if missing is None else f", and {missing}"

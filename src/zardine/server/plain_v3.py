@@ -24,10 +24,10 @@ import zardine
 from zardine.errors import ArrayChangedError, InvalidKeyError, StoreError, UnsupportedError, ZardineError
 from zardine.hierarchy.find import child_names
 from zardine.json_document import JSON
+from zardine.metadata.axis_names import XARRAY, dimension_names
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
-from zardine.server.axis_names import XARRAY, dimension_names
 from zardine.server.data import MadeValue, not_found, send_value, unknown
 from zardine.server.served import Served
 from zardine.server.threads import in_large_thread, in_thread

@@ -131,7 +131,10 @@ def _directory(path: str, mode: Mode | None) -> Store:
     if path.lower().endswith(".zip") and not os.path.isdir(path):
         return _zip(path, mode)
     if not os.access(f"{path}/", os.F_OK) and os.path.isfile(path):  # the first call is the cheaper one
-        hint = _HINTS.get(os.path.splitext(path)[1].lower(), "")
+        folder, name = os.path.split(path)
+        hint = _HINTS.get(os.path.splitext(path)[1].lower(), _OTHER_FILE)
+        if name in _DOCUMENTS:
+            hint = f"; it is the document of the array or group at {folder or '.'!r}: give that path"
         raise StoreError(f"{path!r} is a file: a store is a directory{hint}")
     return _known_directory(path) if os.path.isabs(path) else LocalStore(path)
 
@@ -161,6 +164,10 @@ _HINTS: Final = {
     ),
 }
 """What else a user may want with a file, by the end of its name."""
+
+_OTHER_FILE: Final = "; give the path of a directory, or of a file that ends in .zip"
+
+_DOCUMENTS: Final = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 _known_directory: Final = lru_cache(maxsize=64)(LocalStore)
 """Stores of absolute paths, which programs open again and again: nothing in them changes but what they remember."""

@@ -15,6 +15,7 @@ from zardine.jobs.places import Place
 from zardine.jobs.plan import Plan, PlanStatus
 from zardine.jobs.running import ExecutorLike
 from zardine.metadata.documents import ArrayMetadata
+from zardine.nodes.argument_hints import unknown_argument
 from zardine.settings import parse_bytes
 from zardine.stores.resolve import StoreLike
 from zardine.tools.advise import shards_for
@@ -88,7 +89,7 @@ def plan_rechunk(source: StoreLike | Array | Group, target: StoreLike, **options
     """Return the plan that :func:`zardine.rechunk` runs, with the same arguments. Nothing is written."""
     unknown = set(options) - set(RechunkKeywords.__annotations__)
     if unknown:
-        raise TypeError(f"rechunking has no option {sorted(unknown)[0]!r}")
+        raise unknown_argument("rechunk", min(unknown), RechunkKeywords.__annotations__)
     if "chunks" not in options:
         raise TypeError("chunks is missing: lengths as for create_array, or 'auto'")
     found, inner = place_of(source, options.get("path"), storage_options=options.get("storage_options"))

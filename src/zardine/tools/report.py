@@ -28,6 +28,11 @@ class Fault:
     """One word for programs; ``docs/tools.md`` lists those of arrays."""
     message: str = ""
     severity: Severity = "error"
+    coordinates: str = ""
+    """What the chunk or shard covers by the coordinates of the array, such as "time 2004-03-01 to 2004-05-31".
+
+    Empty if the array has none; only :func:`zardine.verify` looks for them.
+    """
 
     @property
     def code(self) -> str:
@@ -38,6 +43,8 @@ class Fault:
         words = [self.key if self.key is not None else self.place or "root"]
         if self.chunk is not None:
             words.append(f"chunk {self.chunk}")
+        if self.coordinates:
+            words.append(self.coordinates)
         if self.byte_range is not None:
             words.append(f"bytes {self.byte_range[0]} to {self.byte_range[0] + self.byte_range[1]}")
         return printable(f"{', '.join(words)}: {self.kind}: {one_line(self.message)}")

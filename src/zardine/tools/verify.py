@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zardine.hierarchy.place import find_place
+from zardine.hierarchy.place import find_place, is_inside
 from zardine.jobs.places import Place
 from zardine.jobs.plan import Plan
 from zardine.jobs.running import ExecutorLike
@@ -72,6 +72,8 @@ def plan_verify(
     place = None
     if records is not None:
         place = Place.of(*find_place(records, mode="a"), records)
+        if is_inside(place.store, place.path, found, inner):
+            raise ValueError("the records lie inside of what is verified: give records another place")
     return Plan(plan_described(Place.of(found, inner, store), place, deep=deep))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.engine.freshness import is_far
 from zardine.engine.side_by_side import each_begun
 from zardine.errors import ArrayChangedError, SelectionError, ZardineError
 from zardine.metadata.documents import ArrayMetadata
@@ -18,6 +19,8 @@ from zardine.nodes.array import Array
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.arguments import Box, checked_box
+from zardine.vectors.format.documents import EXPLICIT
+from zardine.vectors.format.fragment_index import decode_sizes
 from zardine.vectors.format.grids import in_box
 from zardine.vectors.format.ragged import find_rows
 from zardine.vectors.format.removed_objects import parse_removed
@@ -48,6 +51,8 @@ _FAMILIES: Final = (
 _GROUPS: Final = (*_FAMILIES, "links", "links/0")
 _TELLING: Final = ("vertices", "object_index", "groups", "links/0")
 """Nodes whose documents tell of a level."""
+_CELLS_READ: Final = 2**12
+"""Cells of the fragment index that are read together."""
 
 
 @public("zardine.vectors")
@@ -93,13 +98,17 @@ class FragmentTable:
 
 
 def describe_store(path: StoreLike, *, sizes: bool = False) -> dict[str, Any]:
-    """Return the facts of a store and of each level, for people and programs; reads documents only.
+    """Return the facts of a store and of each level, for people and programs; reads documents, and no vertices.
 
     ``geometry_types``, ``crs``, ``axes``, ``bounds``, ``chunk_shape``, ``bin_shape``, ``format_version``, ``claimed``
     (whether a writer stores arrays anew, or was killed over that, where locks do not keep others out), and ``levels``:
     of each ``level``, ``older`` (whether one below was changed since), ``vertex_count``, ``chunk_shape``,
     ``grid_shape``, ``chunks`` (with vertices), ``dtype``, ``shard_shape``, ``compressors`` (of the vertices),
     ``shard_shapes`` (of each array of cells, by its path), ``objects``, ``links`` and names of attributes.
+
+    ``links`` includes those of lines and skeletons that lead from each vertex to the next and are not stored. To count
+    them the fragment index is read, if the store is near and the index has at most 4096 cells, or with ``sizes``.
+    Otherwise ``links_counted`` is false, and ``links`` is the number for objects of one part each.
 
     With ``sizes`` each level also has ``stored``: of each array below it, by its path, ``objects`` and ``nbytes``, how
     many objects are stored and how many bytes they have together. That lists all of them.
@@ -118,7 +127,8 @@ def _facts(sizes: bool, owner: VectorStore, levels: Sequence[Level], older: Sequ
         below = looked_below(
             level, names=(*_FAMILIES, "links", "links/0"), nodes=_TELLING, left_out=() if sizes else NO_CELLS
         )
-        return {**_facts_of(below, level.document.level in older), **({"stored": _stored(below)} if sizes else {})}
+        facts = _facts_of(below, level.document.level in older, sizes=sizes)
+        return {**facts, **({"stored": _stored(below)} if sizes else {})}
 
     return {
         "path": owner.name,
@@ -152,10 +162,11 @@ def _stored(level: Level) -> dict[str, dict[str, int]]:
     return {path: told for path, told in found if told is not None}
 
 
-def _facts_of(level: Level, older: bool) -> dict[str, Any]:
+def _facts_of(level: Level, older: bool, *, sizes: bool) -> dict[str, Any]:
     vertices = level.cells("vertices")
     objects, groups = level.attributes("object_index"), level.attributes("groups")
-    about = level.attributes("links/0")
+    object_count = None if objects is None else _object_count(objects, level)
+    links, links_counted = _link_count(level, object_count, sizes=sizes)
     return {
         "level": level.document.level,
         "older": older,
@@ -169,11 +180,47 @@ def _facts_of(level: Level, older: bool) -> dict[str, Any]:
             name: None if array.array.shards is None else list(array.array.shards) for name, array in cell_arrays(level)
         },
         "compressors": [] if vertices is None else [codec.name for codec in vertices.array.compressors],
-        "objects": None if objects is None else _object_count(objects, level),
+        "objects": object_count,
         "groups": None if groups is None else groups.get("num_groups"),
-        "links": None if about is None else about.get("num_links"),
+        "links": links,
+        "links_counted": links_counted,
         **{family: level.names(family) for family in _FAMILIES},
     }
+
+
+def _link_count(level: Level, objects: Any, *, sizes: bool) -> tuple[Any, bool]:
+    """Return how many links there are, and whether they were counted."""
+    about, root = level.attributes("links/0"), level.owner.root
+    stored = None if about is None else about.get("num_links")
+    if root.links_convention == EXPLICIT or "point_cloud" in root.geometry_types:
+        return stored, True
+    if stored is not None and type(stored) is not int:
+        return stored, False
+    implied = _implied_links(level, sizes=sizes)
+    if implied is not None:
+        return (stored or 0) + implied, True
+    count = level.document.vertex_count
+    return max(stored or 0, count - min(count, objects if type(objects) is int else 0)), False
+
+
+def _implied_links(level: Level, *, sizes: bool) -> int | None:
+    """Return how many links lead from a vertex to the next of its fragment; ``None`` if the index is not read."""
+    try:
+        index = level.cells("vertex_fragments")
+        chunks = None if index is None else index.listed()
+        if index is None or chunks is None:
+            return None
+        if not sizes and (is_far(level.owner.store) or len(chunks) > _CELLS_READ):
+            return None
+        count = 0
+        for start in range(0, len(chunks), _CELLS_READ):
+            for blob in index.read(chunks[start : start + _CELLS_READ]):
+                count += int(np.maximum(decode_sizes(blob, level.document.vertex_count) - 1, 0).sum())
+    except ArrayChangedError:
+        raise
+    except ZardineError:  # `validate` says what is damaged
+        return None
+    return count
 
 
 def _object_count(about: Mapping[str, Any], level: Level) -> Any:

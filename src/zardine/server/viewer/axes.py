@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import ZardineError
+from zardine.metadata.axis_names import dimension_names
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
-from zardine.server.axis_names import dimension_names
 from zardine.server.served import Served
 from zardine.server.viewer.pyramid import pixel_sizes
 from zardine.server.viewer.snapshot import Snapshot

@@ -8,11 +8,11 @@ from threading import Event
 from typing import Any, Final
 
 import zardine
-from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.server.served import Served
 from zardine.server.threads import in_thread
 from zardine.server.viewer.facts import as_json
+from zardine.tools.checking.coordinates import touched
 from zardine.tools.report import Fault
 
 _BETWEEN: Final = 0.1
@@ -71,14 +71,10 @@ def _placed(served: Served, fault: Fault) -> dict[str, Any]:
     array = served.node(inner)
     if not isinstance(array, Array):
         return facts
-    layout = array._handle.layout
-    place, grids = fault.chunk, layout.grids.chunks
-    if place is None and fault.key is not None:
-        prefix = join_path(array.path, "")
-        place, grids = layout.keys.decode(fault.key.removeprefix(prefix), array.ndim), layout.grids.storage
-    if place is not None:
-        facts["start"] = [axis.start(i) for axis, i in zip(grids, place, strict=True)]
-        facts["shape"] = [axis.extent(i) for axis, i in zip(grids, place, strict=True)]
+    block = touched(array._handle.layout, array.path, fault)
+    if block is not None:
+        facts["start"] = [part.start for part in block]
+        facts["shape"] = [part.stop - part.start for part in block]
     return facts
 
 

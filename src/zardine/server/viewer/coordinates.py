@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from zardine.errors import ZardineError
-from zardine.server.axis_names import dimension_names
+from zardine.metadata.axis_names import dimension_names
+from zardine.metadata.cf_time import as_date, date_ticks
 from zardine.server.served import Served
 from zardine.server.viewer.axes import Coordinate, axis_kind, coordinate
-from zardine.server.viewer.cf_time import as_date, date_ticks
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact
 

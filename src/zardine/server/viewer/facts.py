@@ -12,11 +12,11 @@ from zardine.chunk_grids import Axis
 from zardine.errors import ZardineError
 from zardine.hierarchy.find import child_names
 from zardine.json_document import JSON
+from zardine.metadata.axis_names import dimension_names
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.nodes.display import codec_text, describe_array, has_checksum
-from zardine.server.axis_names import dimension_names
 from zardine.server.served import Served
 from zardine.server.viewer.axes import axes_facts, coordinate_path, curvilinear, title_of
 from zardine.server.viewer.pyramid import channels, finest, levels

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from threading import Lock
 from typing import Any, ClassVar, Final
 
@@ -29,10 +30,12 @@ from zardine.json_document import parse_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.settings import thread_count
+from zardine.shown_text import counted
 from zardine.stores.base import Store
 from zardine.stores.memory import MemoryStore
 from zardine.tools.checking.chunk import is_seen
 from zardine.tools.checking.consolidated import check_consolidated
+from zardine.tools.checking.coordinates import name_coordinates
 from zardine.tools.checking.outside import drop_passing
 from zardine.tools.checking.scan import Scan, scan_existing
 from zardine.tools.checking.stored_object import StoredObject, check_objects, shares_of
@@ -72,6 +75,27 @@ class Verification(Report):
     """Stored chunks, inner chunks of shards among them, looked at."""
     nbytes: int = 0
     """Bytes read of them."""
+    stored: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+    """By ``"shards"`` and, of arrays without shards, ``"chunks"``: how many are stored, and how many there may be."""
+
+    @property
+    def summary(self) -> str:
+        """What was found and looked at, in a line."""
+        parts = [counted(self.nodes, "node")]
+        kinds = [
+            f"{count:,} of {counted(total, kind.removesuffix('s'))}" for kind, (count, total) in self.stored.items()
+        ]
+        if kinds:
+            parts.append(f"{' and '.join(kinds)} stored")
+        if "shards" in self.stored:
+            parts.append(counted(self.chunks, "chunk" if "chunks" in self.stored else "inner chunk"))
+        parts.append(counted(self.nbytes, "byte"))
+        faults = counted(len(self.faults), "fault") if self.faults else "no faults"
+        return f"{faults}: {', '.join(parts)}{'' if self.deep else ' (chunks were not decoded)'}"
+
+    def __str__(self) -> str:
+        words = {"error": "fault", "warning": "note"}
+        return "\n".join([*(f"{words[each.severity]} {each}" for each in (*self.faults, *self.notes)), self.summary])
 
 
 @dataclass(frozen=True)
@@ -148,8 +172,10 @@ class VerifyWork(Work):
         checked = check_objects(
             self.source.store, objects, deep=self.deep, progress=lambda done, total: job.advance(each_nbytes)
         )
+        is_stored = [each.nbytes > 0 or bool(each.faults) for each in checked]
         return {
-            "objects": sum(each.nbytes > 0 or bool(each.faults) for each in checked),
+            "objects": sum(is_stored),
+            "stored": Counter(_kind(one.handle.layout) for one, there in zip(objects, is_stored, strict=True) if there),
             "chunks": sum(each.chunks for each in checked),
             "nbytes": sum(each.nbytes for each in checked),
             **_as_json(
@@ -200,14 +226,27 @@ class VerifyWork(Work):
         if self.is_finished(plan):
             return
         listing, checked = done.found[0][0], list(done.found.get(1, {}).values())
+        documents = {each["path"]: each["document"] for each in listing["arrays"]}
+        possible: Counter[str] = Counter()
+        for path, document in ((each["path"], each["document"]) for each in listing["arrays"]):
+            handle = self._handle(path, document)
+            possible[_kind(handle.layout)] += _cells(handle).count
+        stored = sum((Counter(each["stored"]) for each in checked), Counter())
+        faults = sort_faults(
+            Fault.from_dict(each) for each in chain(listing["faults"], *(one["faults"] for one in checked))
+        )
+        named = name_coordinates(
+            self.source.store,
+            faults,
+            lambda path: self._handle(path, documents[path]).layout if path in documents else None,
+        )
         report = {
             "deep": self.deep,
             "nodes": listing["nodes"],
             **{name: sum(each[name] for each in checked) for name in ("objects", "chunks", "nbytes")},
-            **{
-                name: listing[name] + [fault for each in checked for fault in each[name]]
-                for name in ("faults", "notes")
-            },
+            "stored": {kind: (stored[kind], possible[kind]) for kind in ("shards", "chunks") if possible[kind]},
+            "faults": [each.to_dict() for each in named],
+            "notes": listing["notes"] + [note for each in checked for note in each["notes"]],
         }
         self.home.store.set(self._report_key(plan), json.dumps(report).encode())
 
@@ -218,7 +257,8 @@ class VerifyWork(Work):
         report: Any = parse_json(data)
         faults = sort_faults(Fault.from_dict(each) for each in report.pop("faults"))
         notes = sort_faults(Fault.from_dict(each, "warning") for each in report.pop("notes"))
-        return Verification(faults, notes, **report)
+        stored = {kind: (count, total) for kind, (count, total) in report.pop("stored").items()}
+        return Verification(faults, notes, **report, stored=stored)
 
     def forget(self, plan: str) -> None:
         """Remove the report of an earlier run."""
@@ -411,6 +451,10 @@ def _told_of(source: Place) -> Iterator[ArrayHandle]:
 
 def _cells(handle: ArrayHandle) -> Cells:
     return Cells(tuple(axis.count for axis in handle.layout.grids.storage))
+
+
+def _kind(layout: ArrayLayout) -> str:
+    return "chunks" if layout.sharding is None else "shards"
 
 
 def _chunk_shape(handle: ArrayHandle) -> tuple[int, ...]:

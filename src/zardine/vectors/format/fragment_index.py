@@ -104,13 +104,31 @@ def decode_index(blob: bytes, row_count: int) -> FragmentIndex:
 
     Raises :class:`~zardine.errors.ChunkDecodeError` for bytes that are no index, or that name other rows.
     """
+    counts, first, is_range, listed = _decode_tables(blob, row_count)
+    if is_range.all():
+        return FragmentIndex(counts, ranges(first, counts), True)
+    rows = np.empty(int(counts.sum()), np.int64)
+    place = np.repeat(is_range, counts)
+    rows[place] = ranges(first, counts[is_range])
+    rows[~place] = listed
+    return FragmentIndex(counts, rows, False)
+
+
+def decode_sizes(blob: bytes, row_count: int) -> Ints:
+    """Return how many rows each fragment has, without the rows themselves. Raises as :func:`decode_index`."""
+    return _decode_tables(blob, row_count)[0]
+
+
+def _decode_tables(blob: bytes, row_count: int) -> tuple[Ints, Ints, npt.NDArray[np.bool_], Ints]:
+    """Return the rows of each fragment, the first row of ranges, which fragments are ranges, and the rows of others."""
     if len(blob) < _HEADER.size:
         raise ChunkDecodeError(f"a fragment index has 16 bytes at least, not {len(blob)}")
     magic, version, flags, fragments, range_count = _HEADER.unpack_from(blob)
     if (magic, version, flags) != (_MAGIC, _VERSION, 0):
         raise ChunkDecodeError(f"no fragment index: magic {magic:#x}, version {version}, flags {flags}")
     if fragments == 0 and range_count == 0 and len(blob) == _HEADER.size:
-        return FragmentIndex(np.zeros(0, np.int64), np.zeros(0, np.int64), True)
+        none = np.zeros(0, np.int64)
+        return none, none, np.zeros(0, np.bool_), none
     bitmap_end = _HEADER.size + (fragments + 63) // 64 * 8
     table_end = bitmap_end + 16 * range_count
     offsets_end = table_end + 4 * (fragments - range_count + 1)
@@ -135,13 +153,7 @@ def decode_index(blob: bytes, row_count: int) -> FragmentIndex:
     counts = np.empty(fragments, np.int64)
     counts[is_range] = counts_of_ranges
     counts[~is_range] = np.diff(offsets)
-    if range_count == fragments:
-        return FragmentIndex(counts, ranges(first, counts_of_ranges), True)
-    rows = np.empty(int(counts.sum()), np.int64)
-    place = np.repeat(is_range, counts)
-    rows[place] = ranges(first, counts_of_ranges)
-    rows[~place] = listed
-    return FragmentIndex(counts, rows, False)
+    return counts, first, is_range, listed
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zardine.server.viewer.cf_time import CALENDARS, as_date, date_ticks
+from zardine.metadata.cf_time import CALENDARS, as_date, date_ticks
 
 UNITS = {"days": 1, "hours": 24, "minutes": 1440, "seconds": 86400, "milliseconds": 86_400_000}
 REFERENCES = [
