@@ -12,11 +12,11 @@ import numpy as np
 
 from zardine.errors import ZardineError
 from zardine.hierarchy.find import child_names
+from zardine.metadata.axis_names import dimension_names
 from zardine.metadata.cf_time import as_date, is_mixed, seconds_of
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
-from zardine.server.axis_names import dimension_names
 from zardine.server.served import Served
 from zardine.server.viewer.axes import Coordinate, coordinate
 from zardine.server.viewer.snapshot import Snapshot
