@@ -69,8 +69,8 @@ def test_a_group_of_many_arrays_floods_nothing(see: Any, tmp_path: Path) -> None
     page.page.wait_for_selector(".small canvas")
     page.page.wait_for_load_state("networkidle")
     pictures = [each for each in asked if "/picture?" in each]
-    assert 3 <= len(pictures) <= 12
-    assert most[0] <= 12
+    assert 3 <= len(pictures) <= 18
+    assert most[0] <= 6
     page.page.mouse.move(400, 300)
     page.page.mouse.wheel(0, 6000)
     page.page.wait_for_function("n => document.querySelectorAll('.small canvas').length > n", arg=len(pictures))
@@ -96,9 +96,9 @@ def test_a_group_of_ome_opens_as_its_image(see: Any, tmp_path: Path) -> None:
 
 def test_the_tree_shows_what_is_selected_and_arrays_at_the_root(see: Any, tmp_path: Path) -> None:
     root = zardine.open_group(tmp_path / "a.zarr", mode="w")
-    for i in range(80):
-        root.create_array(f"n{i:02}", data=np.arange(4))
-    page = see(tmp_path / "a.zarr", "n77")
+    for i in range(140):
+        root.create_array(f"n{i:03}", data=np.arange(4))
+    page = see(tmp_path / "a.zarr", "n132")  # of the first hundred it is none
     selected = page.page.locator("#tree [aria-current=true]")
     selected.wait_for()
     page.page.wait_for_function("""() => {
@@ -138,7 +138,7 @@ def test_tables_have_coordinates_in_their_heads(see: Any, tmp_path: Path) -> Non
     page.page.wait_for_selector("#cells td")
     heads = "() => [...document.querySelectorAll('#cells th small')].map(each => each.textContent)"
     dates = ["2001-02-28", "2001-02-29", "2001-02-30", "2001-03-01", "2001-03-02", "2001-03-03"]
-    assert page.page.evaluate(heads) == ["10.5°S", "0.0°", "10.5°N", *dates]
+    assert page.page.evaluate(heads) == ["10.5°S", "0°", "10.5°N", *dates]
 
 
 @pytest.mark.parametrize(

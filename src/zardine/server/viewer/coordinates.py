@@ -82,7 +82,7 @@ def _label(axis: Coordinate, index: int) -> str:
     kind = axis_kind(attributes, "")
     if kind in _SIDES and axis.array.dtype.kind in "iuf":
         side = _SIDES[kind][int(value < 0)] if value else ""
-        return f"{exact(abs(value))}°{side}"
+        return f"{abs(float(value)):.7g}°{side}"
     if not isinstance(units, str) or axis.array.dtype.kind not in "iuf":
         return str(exact(value))
     date = as_date(value, units, str(attributes.get("calendar", "standard")))

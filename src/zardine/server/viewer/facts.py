@@ -113,7 +113,9 @@ def array_facts(served: Served, snapshot: Snapshot, path: str) -> dict[str, Any]
                 **described[number],
             }
         )
-    title, units = title_of(array.metadata.attributes, path.rpartition("/")[2])
+    all_levels = levels(served, path)
+    above, _, name = path.rpartition("/")
+    title, units = title_of(array.metadata.attributes, above.rpartition("/")[2] or name if all_levels else name)
     return {
         "kind": "array",
         "title": title,
@@ -134,7 +136,7 @@ def array_facts(served: Served, snapshot: Snapshot, path: str) -> dict[str, Any]
         "fill": exact(array.metadata.fill[()]),
         "marks": bool(snapshot.marks),
         "attributes": dict(array.metadata.attributes),
-        "levels": levels(served, path),
+        "levels": all_levels,
         "channels": channels(served, array, path),
         "meanings": meanings(array.metadata),
     }

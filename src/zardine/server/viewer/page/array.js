@@ -311,7 +311,7 @@ export class ArrayView {
     const isLine = this.#facts.shape.length === 1;
     const [beside, below] = [true, false].map((isBeside) => this.#sizeIn(this.#room(isBeside)));
     const area = ({ size }) => size[0] * size[1];
-    const isBeside = seen.clientWidth >= WIDE && (isLine || area(beside) >= 0.9 * area(below));
+    const isBeside = seen.clientWidth >= WIDE && (isLine || (beside.isScaled && area(beside) >= 0.9 * area(below)));
     seen.dataset.layout = isBeside ? "beside" : seen.clientWidth >= WIDE ? "below" : "stacked";
     const { size, isScaled } = isBeside ? beside : below;
     const column = Math.max(560, size[0] + seen.clientWidth - TOLD - this.#room(true)[0]);

@@ -5,10 +5,21 @@ import { roundValues, scaleBar, ticks, titled } from "./frame.js";
 import { json } from "./server.js";
 
 export const APART = { rows: 36, columns: 80 }; // pixels between two ticks, at least
-const WIDE = 150, CHARACTER = 8; // the same of names beside each other, and of a character
+const WIDE = 150, CHARACTER = 8, LINE = 14; // the same of names beside each other, of a character, and of a line
+
+/** Return ticks without those whose text would lie over that of the one before. */
+function apart(found, side) {
+  let end = -Infinity;
+  return [...found].sort((a, b) => a[0] - b[0]).filter(([at, text]) => {
+    const half = side === "top" ? LINE / 2 : (CHARACTER * text.length) / 2;
+    if (at - half < end) return false;
+    end = at + half;
+    return true;
+  });
+}
 
 function put(place, found, side) {
-  place.replaceChildren(...found.map(([at, text]) => {
+  place.replaceChildren(...apart(found, side).map(([at, text]) => {
     const tick = make("span", {}, text);
     tick.style[side] = `${at.toFixed(1)}px`;
     return tick;

@@ -17,6 +17,7 @@ export class Tree {
   #buttons = new Map();
   #opened = new Set();
   #filter = "";
+  #filling = 0;
   #marked = "";
 
   constructor(place, names, open) {
@@ -40,7 +41,7 @@ export class Tree {
   /** Mark the node that is shown, and open the groups above it. */
   mark(name, path) {
     this.#marked = `${name}\n${path}`;
-    if (path.includes("/") && !this.#buttons.has(this.#marked)) {
+    if (!this.#buttons.has(this.#marked) && (path.includes("/") || !this.#filling)) {
       for (let end = path.indexOf("/"); end > 0; end = path.indexOf("/", end + 1)) this.#opened.add(`${name}\n${path.slice(0, end)}`);
       this.#draw();
     }
@@ -97,13 +98,26 @@ export class Tree {
     return make("li", {}, button, below);
   }
 
+  /** The name of the member of a group that the marked node is, or lies in. */
+  #markedBelow(store, path) {
+    const [name, marked] = this.#marked.split("\n");
+    const prefix = path ? `${path}/` : "";
+    return name === store && marked && marked.startsWith(prefix) ? marked.slice(prefix.length).split("/")[0] : "";
+  }
+
   async #fill(list, path, store, contains, start) {
+    this.#filling += 1;
     try {
       const found = await json({ name: store, path }, "members", { contains, start, count: PAGE });
       for (const each of found.members) list.append(this.#item(each, store, "", each.kind === "group" && this.#opened.has(`${store}\n${each.path}`)));
       if (found.array) this.#buttons.get(`${store}\n${path}`)?.append(make("small", {}, described(found.array)));
-      this.#reveal();
       const next = start + PAGE;
+      const wanted = this.#markedBelow(store, path);
+      if (wanted && !contains && next < found.total && !found.members.some((each) => each.name === wanted) && !this.#buttons.has(`${store}\n${path ? `${path}/` : ""}${wanted}`)) {
+        const { members } = await json({ name: store, path }, "members", { contains: wanted, start: 0, count: PAGE });
+        for (const each of members.filter((one) => one.name === wanted)) list.append(this.#item(each, store, "", each.kind === "group" && this.#opened.has(`${store}\n${each.path}`)));
+      }
+      this.#reveal();
       if (next < found.total) {
         const more = make(
           "button",
@@ -121,5 +135,6 @@ export class Tree {
     } catch (error) {
       report(error);
     }
+    this.#filling -= 1;
   }
 }
