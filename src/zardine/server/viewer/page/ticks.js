@@ -10,12 +10,13 @@ const WIDE = 150, CHARACTER = 8, LINE = 14; // the same of names beside each oth
 /** Return ticks without those whose text would lie over that of the one before. */
 function apart(found, side) {
   let end = -Infinity;
-  return [...found].sort((a, b) => a[0] - b[0]).filter(([at, text]) => {
+  const kept = [...found].sort((a, b) => a[0] - b[0]).filter(([at, text]) => {
     const half = side === "top" ? LINE / 2 : (CHARACTER * text.length) / 2;
     if (at - half < end) return false;
     end = at + half;
     return true;
   });
+  return found.filter((each) => kept.includes(each));
 }
 
 function put(place, found, side) {
