@@ -427,3 +427,16 @@ def test_fill_values_and_factors_of_files_are_written_again(tmp_path, dtype, att
 def test_fill_values_that_the_dtype_does_not_have_are_refused(tmp_path, encoding):
     with pytest.raises(ValueError, match=r"variable 'v' cannot be encoded"):
         to_zarr(xr.Dataset({"v": ("x", [1])}), tmp_path / "a.zarr", encoding={"v": {"_Unsigned": "true", **encoding}})
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("units", ["hours", "days since 2000-01-01"])
+def test_missing_numbers_that_were_opened_without_their_times_are_written_again(tmp_path, units, zarr_format):
+    attributes = {"units": units, "_FillValue": np.int32(-1)}
+    raw = xr.Dataset({"v": ("x", np.array([1, -1, 5], "i4"), attributes)})
+    read = xr.decode_cf(raw, decode_times=False).load()
+    to_zarr(read, tmp_path / "a.zarr", zarr_format=zarr_format)
+    found = xr.open_dataset(tmp_path / "a.zarr", engine="zardine", decode_times=False).v
+    np.testing.assert_array_equal(found.values, [1, np.nan, 5])
+    times = xr.open_dataset(tmp_path / "a.zarr", engine="zardine", decode_timedelta=True).v
+    assert np.isnat(times.values).tolist() == [False, True, False]
