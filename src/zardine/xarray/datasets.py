@@ -31,6 +31,13 @@ class Part:
 
     def encoded(self, dataset: Dataset) -> tuple[dict[Hashable, Variable], dict[Any, Any]]:
         """Return variables with their encoding, and attributes of the group, with coordinates told of as CF does."""
+        for name, variable in dataset.variables.items():
+            told = variable.encoding.get("coordinates", variable.attrs.get("coordinates"))
+            if told is not None and not isinstance(told, str):
+                raise TypeError(
+                    f"the attribute or encoding `coordinates` of variable {name!r} is text with names separated by "
+                    f"blanks, not {told!r}"
+                )
         variables, attributes = conventions.encode_dataset_coordinates(dataset)
         for name, each in self.encoding.items():
             if name not in variables:

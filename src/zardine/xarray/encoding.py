@@ -15,7 +15,7 @@ from xarray.core import duck_array_ops
 from xarray.core.common import _contains_datetime_like_objects
 
 from zardine.user_warnings import warn_user
-from zardine.xarray.round_trip import DECODED, RoundTrip, has_times
+from zardine.xarray.round_trip import DECODED, UNITS_OF_TIME, RoundTrip, has_times, signed_as, with_long_unit
 
 _MARKS: Final = ("_FillValue", "missing_value")
 _HAS_FORMAT: Final = "zarr_format" in signature(encode_zarr_variable).parameters
@@ -84,7 +84,10 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
     if dtype is not None and dtype is not str and has_times(np.dtype(dtype)):
         return _as_times_of_numpy(variable, np.dtype(dtype), name)
     options: dict[str, Any] = {"zarr_format": zarr_format} if _HAS_FORMAT else {}
-    ready, stored = _prepared(variable)
+    try:
+        ready, stored = _prepared(variable)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"variable {name!r} cannot be encoded with {variable.encoding}: {error}") from error
     try:
         with np.errstate(invalid="ignore"):  # values that do not fit are found when they are decoded again
             made: Variable = encode_zarr_variable(ready, name=name, **options)
@@ -94,7 +97,13 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
                 f"variable {name!r} has the dtype {variable.dtype} of pandas, which cannot be stored as it is: convert "
                 "it to one of NumPy with .astype(...)"
             ) from error
-        if isinstance(error, (ValueError, OverflowError)):
+        units = ready.encoding.get("units")
+        if isinstance(error, KeyError) and units is not None:
+            raise ValueError(
+                f"variable {name!r} of dtype {variable.dtype} cannot be encoded in {units!r}: the units of times are "
+                f"{', '.join(UNITS_OF_TIME)}, followed by `since` and a date for dates alone"
+            ) from error
+        if isinstance(error, (ValueError, OverflowError, AttributeError)):
             raise ValueError(f"variable {name!r} cannot be encoded: {error}") from error
         if isinstance(error, TypeError):
             raise TypeError(
@@ -184,15 +193,21 @@ def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
     if is_of_dates and "calendar" in encoding and np.isnat(variable.values).all():
         found.encoding["calendar"] = "proleptic_gregorian"
     dtype = variable.dtype if encoding.get("dtype") is None else encoding["dtype"]
+    if isinstance(encoding.get("units"), str) and variable.dtype.kind in "mMO":
+        found.encoding["units"] = with_long_unit(encoding["units"])
     is_packed = bool({"scale_factor", "add_offset"} & encoding.keys())
+    for each in {"scale_factor", "add_offset"} & encoding.keys():
+        number = np.asarray(encoding[each])
+        if number.dtype.kind in "biu" and number.size == 1:  # with which xarray computes in integers, and fails
+            found.encoding[each] = float(number.item())
     is_short = variable.dtype.kind == "f" and variable.dtype.itemsize < 8 and "dtype" in encoding
     if is_packed and (is_short or variable.dtype.kind in "biu"):
         found.data = found.data.astype(np.float64)
     if "_Unsigned" not in encoding or dtype is str or np.dtype(dtype).kind not in "iu":
+        found.encoding.pop("_Unsigned", None)  # of floats, xarray makes integers
         return found, None
     stored = np.dtype(dtype)
-    kind = {"true": "u", "false": "i"}.get(str(encoding["_Unsigned"]), stored.kind)
-    meant = np.dtype(f"{kind}{stored.itemsize}")
+    meant = signed_as(stored, encoding["_Unsigned"])
     found.encoding["dtype"] = meant
     del found.encoding["_Unsigned"]
     for each in _MARKS:

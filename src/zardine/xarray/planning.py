@@ -24,6 +24,7 @@ from zardine.xarray.encoding import encode_new
 from zardine.xarray.modes import Region, WriteMode, find_region
 from zardine.xarray.new_variables import NewArray, encoded_attributes, new_array
 from zardine.xarray.read_encoding import fit_encoding, was_read
+from zardine.xarray.round_trip import check_decodes
 from zardine.xarray.stored import as_stored, check_fits, decoded_variables
 
 
@@ -155,9 +156,14 @@ def _new_array(request: Request, path: str, name: Hashable, variable: Variable, 
     """Return the array for a new variable. Raises errors that name the variable."""
     is_read = name not in part.encoding or was_read(variable.encoding)
     try:
+        encoded = encode_new(
+            fit_encoding(variable, version) if is_read else variable, name, version, is_chosen=not is_read
+        )
+        if not was_read(variable.encoding):  # else the caller knows how to open it
+            check_decodes(name, encoded)
         made = new_array(
             stored_name(name),
-            encode_new(fit_encoding(variable, version) if is_read else variable, name, version, is_chosen=not is_read),
+            encoded,
             zarr_format=version,
             chunks=request.chunks,
             shards=request.shards,

@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from xarray import Variable
 
+from zardine.xarray.round_trip import is_encoded_in, signed_as
+
 _MARKS: Final = frozenset({"preferred_chunks", "original_shape", "source", "char_dim_name"})
 """Members that only a reader writes."""
 _OF_FILES: Final = _MARKS | {
@@ -44,10 +46,16 @@ def fit_encoding(variable: Variable, zarr_format: int) -> Variable:
             encoding.pop(each, None)
     elif not _holds_text(variable, encoding.get("dtype")):
         del encoding["dtype"]
+    if isinstance(encoding.get("units"), str) and variable.dtype.kind in "mMO" and not is_encoded_in(encoding["units"]):
+        del encoding["units"]  # months, which xarray only decodes
     stored = _stored(variable, encoding)
     for each in ("_FillValue", "missing_value", "fill_value"):
-        if encoding.get(each) is not None and not _fits(encoding[each], stored):
+        if isinstance(encoding.get(each), (list, tuple, np.ndarray)) and np.size(encoding[each]):
+            encoding[each] = np.asarray(encoding[each]).reshape(-1)[0]  # of several, one is enough for missing values
+        if encoding.get(each) is not None and not _fits(encoding[each], stored, encoding.get("_Unsigned")):
             del encoding[each]
+    if not _are_same(encoding.get("_FillValue"), encoding.get("missing_value")):
+        del encoding["missing_value"]  # xarray reads both as missing, and writes one
     if zarr_format == 2:
         encoding.pop("fill_value", None)  # which is _FillValue there
         encoding.pop("shards", None)
@@ -90,7 +98,14 @@ def _stored(variable: Variable, encoding: Mapping[str, Any]) -> Any:
     return np.dtype("i8") if dtype.kind in "mM" and "dtype" not in encoding else dtype
 
 
-def _fits(value: Any, stored: Any) -> bool:
+def _are_same(one: Any, other: Any) -> bool:
+    """Return whether two fill values are the same, or one of them is not said."""
+    if one is None or other is None:
+        return True
+    return bool(np.all((np.asarray(one) == other) | ((one != one) & (other != other))))
+
+
+def _fits(value: Any, stored: Any, unsigned: Any) -> bool:
     """Return whether a fill value may be one of an array of a dtype, signed or not."""
     if not isinstance(stored, np.dtype) or stored.kind in "OT":
         return isinstance(value, (str, bytes)) or not isinstance(stored, np.dtype)
@@ -101,12 +116,12 @@ def _fits(value: Any, stored: Any) -> bool:
         return number.dtype.kind == stored.kind
     number = number.reshape(())[()]
     if stored.kind in "iu":
-        bits = 8 * stored.itemsize
+        ranges = np.iinfo(stored), np.iinfo(signed_as(stored, unsigned))
         return bool(
             number.dtype.kind in "biuf"
             and isfinite(number)
             and number == int(number)
-            and -(2 ** (bits - 1)) <= int(number) < 2**bits
+            and any(each.min <= int(number) <= each.max for each in ranges)
         )
     if stored.kind == "b":
         return bool(number.dtype.kind == "b")

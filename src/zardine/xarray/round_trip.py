@@ -30,7 +30,18 @@ DECODED: Final = (
     "_Encoding",
 )
 """The attributes that change what a reader makes of stored values."""
+UNITS_OF_TIME: Final = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
+"""The units in which xarray encodes times; it also decodes months of the calendar 360_day."""
 
+_ABBREVIATIONS: Final = {
+    short: word
+    for word, abbreviations in zip(
+        UNITS_OF_TIME,
+        ("d", "h hr hrs", "min mins", "s sec secs", "ms msec msecs millisec millisecs", "us microsec microsecs", "ns"),
+        strict=True,
+    )
+    for short in abbreviations.split()
+}
 _TEXT: Final = "USTO"
 _BLOCK: Final = 2**16
 """Elements that are decoded and compared at a time."""
@@ -65,6 +76,37 @@ def _is_nan(value: Any) -> bool:
 
 def _bits(dtype: np.dtype[Any]) -> int:
     return 8 * dtype.itemsize - (dtype.kind == "i")
+
+
+def signed_as(stored: np.dtype[Any], unsigned: Any) -> np.dtype[Any]:
+    """Return the dtype of the integers that stored ones stand for, by the attribute ``_Unsigned``."""
+    kind = {"true": "u", "false": "i"}.get(str(unsigned), stored.kind)
+    return np.dtype(f"{kind}{stored.itemsize}").newbyteorder(stored.byteorder)
+
+
+def check_decodes(name: Hashable, made: Variable) -> None:
+    """Raise ``ValueError`` if xarray could not open an encoded variable, because of attributes that the caller gave.
+
+    Opening decodes the first and the last element. Of Dask arrays, whose values are not known yet, it is a one.
+    """
+    said = {each: made.attrs[each] for each in DECODED if made.attrs.get(each) is not None}
+    if not said or ({*said} == {"units"} and "since" not in str(said["units"])):
+        return
+    flat = np.ones(1, made.dtype) if made.chunks is not None else np.asarray(made.data).reshape(-1)
+    ends = flat[[0, -1]] if flat.size else flat
+    attributes = {each: value if each == "_FillValue" else _plain(value) for each, value in said.items()}
+    try:
+        conventions.decode_cf_variable(str(name), Variable("x", ends, attributes), stack_char_dim=False).load()
+    except Exception as error:
+        told = ", ".join(f"{each}={_shown(value)}" for each, value in said.items())
+        raise ValueError(
+            f"variable {name!r} of dtype {made.dtype} has attributes with which no reader could decode it ({told}): "
+            f"{_first_line(error)}. Change the attributes, or call them by names that CF does not define"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).partition("\n")[0] or type(error).__name__).removesuffix(".")
 
 
 @dataclass(frozen=True)
@@ -107,7 +149,7 @@ class RoundTrip:
             try:
                 found = self._decoded(ours[start : start + _BLOCK], part, units)
                 wrong = self._differ(part, found, ours[start : start + _BLOCK])
-            except (TypeError, ValueError, ArithmeticError) as error:
+            except Exception as error:  # xarray has many ways to fail
                 advice = self._advice(part[0])
                 raise ValueError(f"{self._what(part[0])} cannot be read back: {error}{advice}") from error
             if wrong.any():
@@ -161,6 +203,8 @@ class RoundTrip:
             attributes.setdefault("units", units)
         variable = Variable(axes, stored, attributes)
         options["decode_timedelta"] = True if wanted.dtype.kind == "m" else None
+        if wanted.dtype.kind == "f":  # numbers with a unit of time, which the caller opened so
+            options = {"decode_times": False, "decode_timedelta": False}
         found = conventions.decode_cf_variable(str(self.name), variable, stack_char_dim=False, **options)
         return np.asarray(found.values)
 
@@ -186,8 +230,7 @@ class RoundTrip:
             if whole:
                 if found.dtype.kind in "biu":
                     return wanted != found
-                kind = {"true": "u", "false": "i"}.get(str(self.decoding.get("_Unsigned")))
-                return wanted != (stored if kind is None else stored.view(f"{kind}{stored.itemsize}"))
+                return wanted != stored.view(signed_as(stored.dtype, self.decoding.get("_Unsigned")))
             return (found != wanted) | (found.astype(wanted.dtype) != wanted)
         if not is_packed and not whole:
             return (found != wanted.astype(stored.dtype)) | (np.isinf(found) & ~np.isinf(wanted))
@@ -203,7 +246,7 @@ class RoundTrip:
             digits = max(digits, np.finfo(found.dtype).eps)
         offset = abs(float(_plain(self.decoding.get("add_offset", 0))))
         nearly = 4 * digits * (np.abs(wanted.astype(float)) + offset)
-        return (found != wanted) & ~(far <= step * steps + nearly)
+        return (found != wanted) & (np.isinf(wanted) | ~(far <= step * steps + nearly))
 
 
 def _plain(value: Any) -> Any:
@@ -212,9 +255,24 @@ def _plain(value: Any) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
+def is_encoded_in(units: object) -> bool:
+    """Return whether xarray encodes times in these units."""
+    return f"{_unit(str(units))}s" in UNITS_OF_TIME
+
+
+def with_long_unit(units: str) -> str:
+    """Return units of time with the unit as the word that xarray encodes: ``hours since 2000-01-01`` of ``h since``.
+
+    xarray's readers know the abbreviations of CF, which its writer does not.
+    """
+    unit, since, date = str(units).partition(" since ")
+    unit = unit.strip()
+    return f"{_ABBREVIATIONS.get(unit.lower(), unit)}{since}{date}"
+
+
 def _unit(units: str) -> str:
     """Return the unit of time, which may be followed by ``since`` and a date, in one spelling."""
-    return str(units).partition(" since ")[0].strip().lower().removesuffix("s")
+    return with_long_unit(units).partition(" since ")[0].strip().lower().removesuffix("s")
 
 
 def _shown(value: Any) -> str:
