@@ -42,7 +42,7 @@ step = printf '\n== %s (about %s)\n' '$(1)' '$(2)'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types rust-checks asan pytest without-kernel latest test-debug servers bench soak mutants clean
+.PHONY: help demo test lint types rust-checks asan pytest without-kernel latest test-debug servers bench count soak mutants clean
 
 help: ## list the targets
 	@echo "zardine: make <target>"
@@ -122,6 +122,9 @@ test-debug: $(DEBUG_VENV)/.stamp-debug ## the tests near the kernel, built with 
 
 bench: ## measure zardine beside its peers; BENCH=--quick for a short look
 	@$(PYTHON) benchmarks/run.py $(BENCH)
+
+count: ## count the code by folder, members stored, entries of the kernel, methods of Store
+	@$(PYTHON) benchmarks/count.py
 
 soak: $(VENV)/.stamp-test ## campaigns in full, then again with new seeds, and a mutation run, for SOAK_MINUTES each
 	@$(BIN)/python benchmarks/soak.py --minutes $(SOAK_MINUTES) --jobs $(JOBS)

@@ -43,8 +43,8 @@ FAULTS = (
     ),
     Fault(
         "a shard that is a link is edited through it",
-        "stores/local/store.py",
-        '_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | _NO_LINK',
+        "stores/local/files.py",
+        '_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | NO_LINK',
         '_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0)',
         "stores/test_local_safety.py",
     ),

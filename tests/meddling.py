@@ -25,6 +25,7 @@ from zardine.errors import ArrayChangedError
 from zardine.jobs import records
 from zardine.stores import attempts
 from zardine.stores.base import WHOLE, ReadCost
+from zardine.stores.wrappers.wrapper import WrappedFiles
 from zardine.tools.checking import outside
 from zardine.tools.resharding import in_place
 from zardine.vectors.storing import applying, claims, logs
@@ -287,8 +288,20 @@ class _NoWriter:
             del self.stage.closed[self.prefix]
 
 
+class _StagedFiles(WrappedFiles):
+    def open(self, key: str) -> Any:
+        self._store._point("opens", key)
+        return self._inner.open(key)
+
+    def edit(self, key: str) -> Any:
+        self._store._point("edits", key)
+        return self._inner.edit(key)
+
+
 class StagedStore(zardine.storage.WrapperStore):
     """A store whose operations are moments of a stage."""
+
+    files_class = _StagedFiles
 
     def __init__(self, stage: Stage, kills: bool, read_only: bool = False) -> None:
         super().__init__(stage.inner, read_only=read_only)
@@ -368,14 +381,6 @@ class StagedStore(zardine.storage.WrapperStore):
     def version_of_names(self, prefix: str) -> Any:
         self._point("lists", prefix)
         return self._store.version_of_names(prefix)
-
-    def open_file(self, key: str) -> Any:
-        self._point("opens", key)
-        return self._store.open_file(key)
-
-    def edit_file(self, key: str) -> Any:
-        self._point("edits", key)
-        return self._store.edit_file(key)
 
     def lock(self, key: str) -> AbstractContextManager[object]:
         if self.stage.far:

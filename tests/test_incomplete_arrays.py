@@ -33,8 +33,8 @@ class Failing(WrapperStore):
     meanwhile: Callable[[], object] | None = None
 
     @property
-    def gives_files(self) -> bool:
-        return False
+    def files(self) -> None:
+        return None
 
     def set(self, key: str, value: Any, *, condition: Condition | None = None) -> Any:
         if self.at is not None and not key.endswith(("zarr.json", ".zarray", ".zattrs", ".zgroup", "meta", "attrs")):

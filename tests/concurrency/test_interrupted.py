@@ -89,7 +89,7 @@ def look_at_several(store: Store) -> None:
 CONTEXTS: dict[str, tuple[Callable[[Store], Any], Callable[[Store], object]]] = {
     "lock": (lambda store: store.lock("a/b"), lambda store: enter(store.lock("a/b"))),
     "lock of nothing": (lambda store: store.lock("a/new"), lambda store: enter(store.lock("a/new"))),
-    "edit": (lambda store: store.edit_file("a/b"), lambda store: enter(store.lock("a/b"))),
+    "edit": (lambda store: store.files.edit("a/b"), lambda store: enter(store.lock("a/b"))),
     "writer": (lambda store: store.writer("a/"), lambda store: store.wait_for_writers("a/")),
     "no writer": (lambda store: store.without_writers("a/"), lambda store: enter(store.writer("a/"))),
     "several": (several, look_at_several),
@@ -124,14 +124,14 @@ def test_who_reads_keeps_no_writer_out(tmp_path: Path) -> None:
     store.set("a/b", b"1")
 
     def read() -> None:
-        file = store.open_file("a/b")
+        file = store.files.open("a/b")
         assert file is not None
         with file:
             file.wait()
 
     for at in count():
         kept = interrupted(read, at)
-        assert ends(lambda: enter(store.edit_file("a/b"))), at
+        assert ends(lambda: enter(store.files.edit("a/b"))), at
         if kept is None:
             break
     assert at > 5

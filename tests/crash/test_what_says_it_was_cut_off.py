@@ -22,6 +22,7 @@ from zardine.errors import CorruptionError, InvalidKeyError, ShardIndexError, To
 from zardine.sharding.index import ShardIndex, encode_index
 from zardine.storage import CachedStore, CountingStore, LocalStore, PrefixStore, Store
 from zardine.stores.local.beside import EditRecord, RecordFile, Table
+from zardine.stores.local.files import LocalFiles
 from zardine.tools.checking.chunk import nested_sharding
 
 LOCATIONS = pytest.mark.parametrize("location", ["end", "start"])
@@ -307,10 +308,10 @@ def test_a_reader_that_meets_the_writer_who_mends(tmp_path: Path) -> None:
     made(tmp_path / "new")[0] = 7
     torn(tmp_path / "a")
     array = zardine.open_array(tmp_path / "a", mode="r")
-    real, replaced = LocalStore.open_file, []
+    real, replaced = LocalFiles.open, []
 
-    def open_file(store: LocalStore, key: str) -> Any:
-        file = real(store, key)
+    def open_file(files: LocalFiles, key: str) -> Any:
+        file = real(files, key)
         if key == "c/0" and len(replaced) < 2:
             replaced.append(key)
             if len(replaced) == 2:  # the one that is read under a lock
@@ -319,7 +320,7 @@ def test_a_reader_that_meets_the_writer_who_mends(tmp_path: Path) -> None:
         return file
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LocalStore, "open_file", open_file)
+        patch.setattr(LocalFiles, "open", open_file)
         assert array[...].tolist() == [7, *BEFORE[1:]]
     assert len(replaced) == 2
 
@@ -335,7 +336,7 @@ def test_names_that_leave_no_room_for_a_record(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     for length, edited in ((237, True), (238, False), (255, False)):
         store.set("x" * length, b"value")
-        with store.edit_file("x" * length) as file:
+        with store.files.edit("x" * length) as file:
             assert (file is not None) == edited
 
 

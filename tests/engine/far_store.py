@@ -21,12 +21,8 @@ class FarStore(WrapperStore):
         return False
 
     @property
-    def gives_files(self) -> bool:
-        return False
-
-    @property
-    def edits_files(self) -> bool:
-        return False
+    def files(self) -> None:
+        return None
 
     def writer(self, prefix: str) -> Any:
         return nullcontext(False)

@@ -219,8 +219,8 @@ class Seen(WrapperStore):
         return super().writer(prefix) if self.exclusive else nullcontext(False)
 
     @property
-    def edits_files(self) -> bool:
-        return False
+    def files(self) -> None:
+        return None
 
     @property
     def has_cheap_looks(self) -> bool:

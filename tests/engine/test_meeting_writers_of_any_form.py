@@ -11,6 +11,7 @@ import zardine
 from zardine.errors import NodeExistsError, StoreError
 from zardine.storage import LocalStore, MemoryStore
 from zardine.stores.base import WHOLE, ByteRange, Reading
+from zardine.stores.local.files import LocalFiles
 from zardine.tools.converting.target import Target
 
 
@@ -40,12 +41,14 @@ class MeetingRemote(MeetingMemory):
         return False
 
 
+class UneditedFiles(LocalFiles):
+    can_edit = False
+
+
 class MeetingFiles(Meeting, LocalStore):
     """Local files."""
 
-    @property
-    def edits_files(self) -> bool:
-        return False
+    files_class = UneditedFiles
 
 
 def make(kind: str, path: Path) -> Any:

@@ -22,6 +22,7 @@ from zardine.errors import InvalidKeyError, StoreError
 from zardine.kernel import KERNEL
 from zardine.storage import MemoryStore
 from zardine.stores.base import Condition, Version
+from zardine.stores.local.files import LocalFiles
 from zardine.stores.local.new_file import NewFile
 from zardine.stores.local.store import LocalStore
 
@@ -50,9 +51,9 @@ def _two_threads() -> Iterator[None]:
 def sets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The keys of chunks that were set one by one, and the names of files in which shards were put in parts."""
     keys: list[str] = []
-    put, put_in_parts = LocalStore._set, NewFile.put
+    put, put_in_parts = LocalFiles._set, NewFile.put
 
-    def seen(self: LocalStore, key: str, data: BytesLike, *others: Any) -> Version:
+    def seen(self: LocalFiles, key: str, data: BytesLike, *others: Any) -> Version:
         if not key.endswith(("zarr.json", ".zarray", ".zattrs", ".zgroup")):
             keys.append(key)
         return put(self, key, data, *others)
@@ -61,7 +62,7 @@ def sets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         keys.append(self.temporary)
         return put_in_parts(self, *others)
 
-    monkeypatch.setattr(LocalStore, "_set", seen)
+    monkeypatch.setattr(LocalFiles, "_set", seen)
     monkeypatch.setattr(NewFile, "put", seen_in_parts)
     return keys
 
@@ -104,15 +105,15 @@ def test_what_is_appended_meanwhile_stays(layout: str, tmp_path: Path, monkeypat
     a = create(tmp_path / "a", **LAYOUTS[layout])
     d = np.arange(1, 45 * 52 + 1, dtype="i4").reshape(SHAPE)
     a[...] = d
-    new_files, appended = LocalStore.new_files, []
+    new_files, appended = LocalFiles.replace, []
 
-    def between(self: LocalStore, keys: list[str], **options: Any) -> Any:
+    def between(self: LocalFiles, keys: list[str], **options: Any) -> Any:
         if not appended:
             appended.append(keys)
             zardine.open_array(tmp_path / "a").append(d[:2])
         return new_files(self, keys, **options)
 
-    monkeypatch.setattr(LocalStore, "new_files", between)
+    monkeypatch.setattr(LocalFiles, "replace", between)
     a[...] = -d
     assert len(appended[0]) > 1
     np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], np.concatenate((-d, d[:2])))
@@ -123,13 +124,13 @@ def test_many_are_written_by_few_calls(
     count: int, tmp_path: Path, sets: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those in one directory; no more directories than 64 are open at a time."""
-    new_files, calls = LocalStore.new_files, []
+    new_files, calls = LocalFiles.replace, []
 
-    def seen(self: LocalStore, keys: list[str], **options: Any) -> Any:
+    def seen(self: LocalFiles, keys: list[str], **options: Any) -> Any:
         calls.append(len(keys))
         return new_files(self, keys, **options)
 
-    monkeypatch.setattr(LocalStore, "new_files", seen)
+    monkeypatch.setattr(LocalFiles, "replace", seen)
     shape, chunks = ((count,), (1,)) if count > 65 else ((count, 1), (1, 1))
     a = zardine.create_array(tmp_path / "a", shape=shape, chunks=chunks, dtype="i2", compressors=None, fill_value=0)
     d = np.arange(1, count + 1, dtype="i2").reshape(shape)
@@ -213,7 +214,7 @@ def test_a_large_shard_is_written_while_it_is_encoded(form: str, tmp_path: Path,
 @pytest.fixture
 def raise_at_alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], None]], None]]:
     """Call a function, and let a handler of signals raise a millisecond later, or after the kernel has its files."""
-    new_files = LocalStore.new_files
+    new_files = LocalFiles.replace
 
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -229,7 +230,7 @@ def raise_at_alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callab
         write()
 
     def call(write: Callable[[], None]) -> None:
-        monkeypatch.setattr(LocalStore, "new_files", timed)
+        monkeypatch.setattr(LocalFiles, "replace", timed)
         with pytest.raises(KeyboardInterrupt):
             begin(write)
         monkeypatch.undo()

@@ -14,8 +14,10 @@ from zardine.errors import ArrayChangedError, ChunkNotFoundError, CorruptionErro
 from zardine.kernel import KERNEL
 from zardine.storage import WrapperStore
 from zardine.stores import late_closing
+from zardine.stores.local.files import LocalFiles
 from zardine.stores.local.store import LocalStore
 from zardine.stores.open_files import OpenFile
+from zardine.stores.wrappers.wrapper import WrappedFiles
 
 pytestmark = [
     pytest.mark.skipif(KERNEL is None, reason="without the kernel every file is opened by itself"),
@@ -52,14 +54,14 @@ def create(path: Path, **options: Any) -> zardine.Array:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The keys of chunks whose files were opened one by one."""
     keys: list[str] = []
-    first = LocalStore.open_file
+    first = LocalFiles.open
 
-    def open_file(self: LocalStore, key: str) -> OpenFile | None:
+    def open_file(self: LocalFiles, key: str) -> OpenFile | None:
         if key[-1].isdigit():
             keys.append(key)
         return first(self, key)
 
-    monkeypatch.setattr(LocalStore, "open_file", open_file)
+    monkeypatch.setattr(LocalFiles, "open", open_file)
     return keys
 
 
@@ -145,21 +147,21 @@ def test_a_base_that_is_a_link_and_moves_is_followed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(a[...], VALUES)
 
 
-@pytest.mark.parametrize(("named", "selection"), [("named_files", np.s_[::2]), ("file_form", np.s_[...])])
+@pytest.mark.parametrize(("named", "selection"), [("paths", np.s_[::2]), ("path_form", np.s_[...])])
 def test_files_of_another_generation_are_not_taken(
     named: str, selection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a = create(tmp_path / "a")
     np.testing.assert_array_equal(a[selection], VALUES[selection])
-    first = getattr(LocalStore, named)
+    first = getattr(LocalFiles, named)
 
-    def replaced(self: LocalStore, what: Any) -> Any:
+    def replaced(self: LocalFiles, what: Any) -> Any:
         files = first(self, what)
         document = (tmp_path / "a" / "zarr.json").read_text()
         (tmp_path / "a" / "zarr.json").write_text(document.replace("zstd", "gzip"))
         return files
 
-    monkeypatch.setattr(LocalStore, named, replaced)
+    monkeypatch.setattr(LocalFiles, named, replaced)
     with pytest.raises(ArrayChangedError):
         a[selection]
 
@@ -168,15 +170,21 @@ def test_stores_that_want_to_see_what_is_opened_do(tmp_path: Path) -> None:
     create(tmp_path / "a")
     seen: list[str] = []
 
-    class Local(LocalStore):
-        def open_file(self, key: str) -> OpenFile | None:
+    class Opened(LocalFiles):
+        def open(self, key: str) -> OpenFile | None:
             seen.append(key)
-            return super().open_file(key)
+            return super().open(key)
+
+    class Wrapped(WrappedFiles):
+        def open(self, key: str) -> OpenFile | None:
+            seen.append(key)
+            return super().open(key)
+
+    class Local(LocalStore):
+        files_class = Opened
 
     class Wrapper(WrapperStore):
-        def open_file(self, key: str) -> OpenFile | None:
-            seen.append(key)
-            return super().open_file(key)
+        files_class = Wrapped
 
     for store in (Local(tmp_path / "a"), Wrapper(LocalStore(tmp_path / "a"))):
         np.testing.assert_array_equal(zardine.open_array(store, mode="r")[...], VALUES)

@@ -159,12 +159,12 @@ def test_who_changes_the_array_is_waited_for_and_waits(tmp_path: Path, monkeypat
     array[...] = 1
     document = known_document(array._handle)
     folder = os.open(tmp_path / "a", os.O_RDONLY)
-    with array.store.new_files(["c/0/0"], changing=True, document=document) as files:
+    with array.store.files.replace(["c/0/0"], changing=True, document=document) as files:
         assert files is not None
         with pytest.raises(BlockingIOError):
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with array.store.new_files(["c/0/0"], changing=True, document=document) as files:
+    with array.store.files.replace(["c/0/0"], changing=True, document=document) as files:
         assert files is None
     waits: list[Any] = []
     monkeypatch.setattr(arrays, "write_plan", lambda *_: waits.append(_))

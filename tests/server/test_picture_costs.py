@@ -43,8 +43,8 @@ class Slow(Far):
         return super().list_prefix(prefix)
 
     @property
-    def gives_files(self) -> bool:
-        return False
+    def files(self) -> None:
+        return None
 
 
 class Unlisted(Far):

@@ -112,7 +112,7 @@ def test_shards_that_are_changed_within_their_file(tmp_path, strategy):
     known[0, 0] = 7
     assert (store.counts.reads, store.counts.writes) == (1, 1)  # the rest of the chunk is read
     store.reset()
-    with store.edit_file("c/0/0") as file:
+    with store.files.edit("c/0/0") as file:
         assert file.size > 0
     assert (store.counts.reads, store.counts.writes, store.counts.keys["c/0/0"]) == (1, 0, 1)
 

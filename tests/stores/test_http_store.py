@@ -43,8 +43,8 @@ class Served(WrapperStore):
         return super(WrapperStore, self).erase_version(key, version)  # of the server's versions
 
     @property
-    def gives_files(self):
-        return False
+    def files(self):
+        return None
 
     def set_partial_values(self, key_start_values):
         return self._store.set_partial_values(key_start_values)

@@ -24,7 +24,7 @@ with ZipStore(root + "/z.zip") as archive:
     archive.set("a", b"1")
 
 def edited():
-    with store.edit_file("f") as file:
+    with store.files.edit("f") as file:
         file.read((0, 1))
 
 def in_pieces():

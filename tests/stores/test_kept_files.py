@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from zardine.errors import InvalidKeyError
+from zardine.stores.local.files import LocalFiles
 from zardine.stores.local.store import LocalStore
 from zardine.stores.open_files import OpenFile, kept_files
 
@@ -21,7 +22,7 @@ def store(tmp_path: Path) -> LocalStore:
 
 
 def kept(store: LocalStore, key: str) -> OpenFile | None:
-    files = store.kept_files([key])
+    files = store.files.keep_open([key])
     return None if files is None else files[0]
 
 
@@ -97,7 +98,7 @@ def test_our_own_writers_let_go_of_it(store: LocalStore, how: str) -> None:
     elif how == "erase_all":
         store.erase_prefix("")
     else:
-        with store.edit_file("d/k"):
+        with store.files.edit("d/k"):
             pass
     assert not is_open(number)
 
@@ -126,10 +127,13 @@ def test_a_forked_child_has_none(store: LocalStore) -> None:
 
 
 def test_a_subclass_that_opens_files_itself_sees_all(tmp_path: Path) -> None:
-    class Watching(LocalStore):
-        def open_file(self, key: str) -> OpenFile | None:
+    class WatchingFiles(LocalFiles):
+        def open(self, key: str) -> OpenFile | None:
             seen.append(key)
-            return super().open_file(key)
+            return super().open(key)
+
+    class Watching(LocalStore):
+        files_class = WatchingFiles
 
     seen: list[str] = []
     store = Watching(tmp_path)
@@ -143,15 +147,15 @@ def test_several_are_looked_at_together(store: LocalStore) -> None:
     for key in ("d/a", "d/b", "d/c"):
         store.set(key, key.encode())
     keys = ["d/a", "d/b", "d/c"]
-    before = store.kept_files(keys)
+    before = store.files.keep_open(keys)
     assert before is not None
-    again = store.kept_files(keys)
+    again = store.files.keep_open(keys)
     assert again is not None
     assert all(one is other for one, other in zip(before, again, strict=True))
     (store.root / "d" / "b").write_bytes(b"other")
-    after = store.kept_files(keys)
+    after = store.files.keep_open(keys)
     assert after is not None
     assert [one is other for one, other in zip(before, after, strict=True)] == [True, False, True]
     assert [content(file) for file in after] == [b"d/a", b"other", b"d/c"]
     store.erase("d/c")
-    assert store.kept_files(keys) is None
+    assert store.files.keep_open(keys) is None

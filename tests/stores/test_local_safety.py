@@ -52,7 +52,7 @@ def everything(store, key):
         lambda: store.read(key),
         lambda: store.exists(key),
         lambda: store.version(key),
-        lambda: store.open_file(key),
+        lambda: store.files.open(key),
         lambda: store.set(key, b"x", condition=Condition(None)),
         lambda: store.set_partial_values([(key, 0, b"x")]),
     ]
@@ -535,10 +535,10 @@ def test_identity(store, tmp_path):
     assert copy == store.with_read_only(True)
     assert copy.get("in/file") == b"inside"
     assert repr(store) == f"LocalStore('file://{store.root}')"
-    with store.open_file("in/file") as file:
+    with store.files.open("in/file") as file:
         assert (file.size, file.version) == (6, store.version("in/file"))
         assert (file.read((0, None)), file.read((-3, None)), file.read((1, 2))) == (b"inside", b"ide", b"ns")
-    assert store.open_file("in") is None
+    assert store.files.open("in") is None
 
 
 def test_reading_creates_nothing(tmp_path):
@@ -587,7 +587,7 @@ def test_links_in_a_circle(store):
     assert list(store.list()) == ["in/file"]
     with pytest.raises(StoreError, match="cannot read key 'circle'"):
         store.get("circle")
-    with store.lock("circle"), store.edit_file("circle") as file:
+    with store.lock("circle"), store.files.edit("circle") as file:
         assert file is None
     store.set("circle", b"x")
     assert store.get("circle") == b"x"
@@ -755,7 +755,7 @@ def test_a_file_that_is_moved_away_while_it_is_opened(tmp_path, store, monkeypat
         look(self, file, path)
 
     monkeypatch.setattr(BaseDirectory, "check_inside", moved)
-    monkeypatch.setattr("zardine.stores.local.store._open", lambda path, key: (os.open(path, os.O_RDONLY), False))
+    monkeypatch.setattr("zardine.stores.local.files._open", lambda path, key: (os.open(path, os.O_RDONLY), False))
     assert store.read("in/file") is None
     assert not store.exists("in/file")
     os.rename(tmp_path / ".zardine-1.tmp", tmp_path / "root")

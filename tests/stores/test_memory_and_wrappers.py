@@ -167,7 +167,7 @@ def test_wrappers_pass_on(tmp_path):
     store = WrapperStore(PrefixStore(inner, "p"))
     version = store.set("k", b"x", condition=Condition(None))
     assert inner.version("p/k") == version
-    with store.open_file("k") as file:
+    with store.files.open("k") as file:
         assert os.path.samefile(f"/proc/self/fd/{file.fd}", tmp_path / "p" / "k")
     assert store.with_read_only(True).read_only
     assert not store.read_only

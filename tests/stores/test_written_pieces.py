@@ -19,7 +19,7 @@ def test_small_pieces_are_one_call_of_the_system(tmp_path: Path, monkeypatch: py
     store.set("a", b"0123456789")
     large = bytes(open_files._SMALL_PIECE + 1)
     small: list[BytesLike] = [b"x", bytearray(b"yz"), memoryview(b"u"), np.arange(2, dtype="u1").data, b"", b"t"]
-    with store.edit_file("a") as file:
+    with store.files.edit("a") as file:
         assert file is not None
         part, other = FilePart(file, 2, 3), FilePart(file, 0, 2)
         pieces = [*small, part, other, large, large, b"v", part, b"w", b"s"]

@@ -37,7 +37,7 @@ COLUMNS: dict[str, Any] = {"chunks": (96, 2), "shards": None, "max_memory": "8 K
 class Watched(WrapperStore):
     """Another store, which counts how often each byte of each chunk or shard is read."""
 
-    gives_files = edits_files = False
+    files = None
 
     def __init__(self, store: Any) -> None:
         super().__init__(store)

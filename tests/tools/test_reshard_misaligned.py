@@ -55,8 +55,7 @@ class Metered(WrapperStore):
         self.nbytes: Counter[str] = Counter()
         self._guard = threading.Lock()
 
-    gives_files = False
-    edits_files = False
+    files = None
 
     def read(self, key: str, ranges: Sequence[Any] = (WHOLE,)) -> Any:
         reading = super().read(key, ranges)

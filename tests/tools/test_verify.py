@@ -19,6 +19,7 @@ import zardine
 from effort import some
 from zardine.errors import NodeNotFoundError, StoreError
 from zardine.storage import LocalStore
+from zardine.stores.local.files import LocalFiles
 from zardine.stores.open_files import OpenFile
 
 OVERLAPPING = "hand-made/layout/overlapping-ranges"
@@ -290,13 +291,17 @@ def test_a_node_that_is_erased_meanwhile_is_no_fault(tmp_path: Path, kind: str, 
     assert (report.faults, report.nodes) == ((), 1)
 
 
+class UnreadableFiles(LocalFiles):
+    def open(self, key: str) -> OpenFile | None:
+        if key == "a/zarr.json":
+            raise StoreError("permission denied")
+        return super().open(key)
+
+
 class Unreadable(LocalStore):
     """A store of which a document may not be read."""
 
-    def open_file(self, key: str) -> OpenFile | None:
-        if key == "a/zarr.json":
-            raise StoreError("permission denied")
-        return super().open_file(key)
+    files_class = UnreadableFiles
 
 
 @pytest.mark.parametrize("document", [b"{", b"[]", None])

@@ -42,6 +42,7 @@ from zardine.nodes.older_arguments import refuse_chunk_store, warn_of_ignored
 from zardine.nodes.options import OpenArrayOptions, OpenGroupOptions, OpenLikeOptions, OpenOptions
 from zardine.shown_text import shown
 from zardine.stores.base import Store
+from zardine.stores.file_seam import files_to_read
 from zardine.stores.local.alike import name_meant
 from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import Mode, StoreLike
@@ -298,7 +299,7 @@ def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int |
     """Say so where a node is stored in Zarr v3 and in v2 and nobody said which is wanted, if to look costs nothing."""
     if seen.is_alone:
         return
-    if zarr_format is None and node.zarr_format == 3 and store.gives_files and older_document(store, path):
+    if zarr_format is None and node.zarr_format == 3 and files_to_read(store) and older_document(store, path):
         warnings.warn(
             f"{shown(describe(store, path))} is stored in Zarr v3 and in Zarr v2: v3 is opened; zarr_format=2 opens "
             "the other",

@@ -24,6 +24,7 @@ from zardine.indexing.block import BlockPlan
 from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan, ObjectPart, PointPart, PointPlan
 from zardine.settings import thread_count
 from zardine.sharding.index import ShardIndex
+from zardine.stores.file_seam import replace_files
 from zardine.stores.late_closing import close_late
 from zardine.stores.open_files import version_from
 
@@ -102,7 +103,7 @@ def _change(
     """Change these objects, and return those of which that is still to be done."""
     parts = [part for part, _ in wanted]
     shard = handle.layout.uniform_shard
-    with handle.store.new_files([key for _, key in wanted], changing=True) as files:
+    with replace_files(handle.store, [key for _, key in wanted], changing=True) as files:
         if files is None:
             return parts
         changed, _ = handle.layout.pipeline.change_files(

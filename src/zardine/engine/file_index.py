@@ -15,6 +15,7 @@ from zardine.errors import CorruptionError, DataError, TornShardWarning
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import EditableFile, OpenFile, Store, Version
+from zardine.stores.file_seam import files_to_edit
 from zardine.stores.local.beside import checksum
 
 
@@ -107,7 +108,8 @@ def recorded_index(layout: ShardLayout, file: OpenFile) -> ShardIndex | None:
 
 def recorded_index_of(store: Store, layout: ShardLayout, key: str, version: Version | None) -> ShardIndex | None:
     """Return the same for a shard that was read as bytes, in that ``version``."""
-    file = store.open_file(key) if store.edits_files else None
+    files = files_to_edit(store)
+    file = None if files is None else files.open(key)
     if file is None:
         return None
     with file:

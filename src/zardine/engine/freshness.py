@@ -291,7 +291,8 @@ def known_document(handle: ArrayHandle) -> KnownFile | None:
         return None
     known = watch.known
     if known[0] != version:
-        known = watch.known = version, store.known_file(watch.key, version)
+        files = store.files
+        known = watch.known = version, None if files is None else files.identify(watch.key, version)
     return known[1]
 
 

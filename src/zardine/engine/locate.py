@@ -169,10 +169,12 @@ def find_chunks(
     """
     layout = handle.layout.shard(part.object)
     looks: Iterable[object] = ()
-    if files:
+    in_files = handle.store.files if files else None
+    if in_files is not None:
         looks = attempts(CHANGES) if unlocked else (True,)
     for last in looks:
-        file = handle.store.open_file(key)
+        assert in_files is not None  # else nothing is looked at
+        file = in_files.open(key)
         if file is None:
             return _none(part)
         try:

@@ -36,6 +36,7 @@ from zardine.settings import thread_count
 from zardine.sharding.index import MISSING
 from zardine.stores.attempts import TORN, WRITES, attempts
 from zardine.stores.base import OpenFile
+from zardine.stores.file_seam import files_to_edit, files_to_read
 
 _BATCH_BYTES = 2**20
 """Decoded bytes that make it worth handing chunks to another thread."""
@@ -64,7 +65,7 @@ def read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
 def _read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> None:
     parts: Iterator[ObjectPart] = plan.parts()
     if handle.chunk_cache is not None:
-        cache, at_once = handle.chunk_cache, None if handle.store.gives_files else most_requests(handle.store)
+        cache, at_once = handle.chunk_cache, None if files_to_read(handle.store) else most_requests(handle.store)
         count, among = plan.object_count, read_together(plan.object_count)
         for_each(lambda part: _read_through(cache, handle, part, out, among), parts, count, at_once)
         check_fresh(handle)
@@ -72,7 +73,7 @@ def _read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> N
     native = handle.layout.pipeline is not None and out.dtype == handle.layout.metadata.dtype
     native = native and handle.layout.fits_memory  # else the reason is found chunk by chunk
     raw = out.view(f"V{out.dtype.itemsize}") if native else None
-    if handle.store.gives_files:
+    if files_to_read(handle.store):
         if raw is not None:
             parts = read_whole_files(handle, plan, raw)
         while group := list(islice(parts, _MOST_OBJECTS)):
@@ -137,7 +138,7 @@ def _read_chunk(
         inner = part.inner(i)
         chunk = decode_chunk(handle, part, i, data, key, found.byte_range(i), inner)
     except CorruptionError:
-        if found.unlocked or not (found.in_file or handle.store.edits_files):
+        if found.unlocked or not (found.in_file or files_to_edit(handle.store)):
             raise
         # perhaps someone was editing the file: it is damaged only if it is so when nobody does
         _read_unlocked(handle, part, [i], key, out)
@@ -195,7 +196,7 @@ def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out:
             out[part.outer(i)] = kept.chunk[part.inner(i)]
     if not missing:
         return
-    with closing(find_part(handle, part, key, files=handle.store.gives_files, together=among)) as found:
+    with closing(find_part(handle, part, key, files=files_to_read(handle.store) is not None, together=among)) as found:
         for i in missing:
             data = stored_bytes(handle, part, i, found, key)
             if data is None:
@@ -413,7 +414,7 @@ def find_part(
             raise error.at(array=handle.path, key=key) from None
         raise no_memory("what is stored under one key").at(array=handle.path, key=key) from None
     except DataError as error:
-        if not unlocked and (files or handle.store.edits_files):  # perhaps someone is writing the index, or was killed
+        if not unlocked and (files or files_to_edit(handle.store)):  # a writer may be at work, or was killed
             return find_part(handle, part, key, files=True, unlocked=True)
         raise error.at(array=handle.path, key=key) from None
 

@@ -23,6 +23,7 @@ from zardine.errors import DataError
 from zardine.indexing.block import Block, BlockPlan
 from zardine.settings import thread_count
 from zardine.sharding.index import MISSING
+from zardine.stores.file_seam import StoreFiles
 
 
 def read_block(handle: ArrayHandle, block: Block) -> Any:
@@ -39,9 +40,10 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
     if most < 0:
         return None
     try:
-        if store.gives_files and handle.chunk_cache is None:
+        files = store.files
+        if files is not None and files.can_read and handle.chunk_cache is None:
             read = _read_named if layout.sharding is None else _read_kept
-            return read(handle, chunks, block, most)
+            return read(handle, files, chunks, block, most)
         place = chunks.locate(block)
         if place is None:
             return None
@@ -81,7 +83,7 @@ _ALONE = 2**16
 """Bytes that one thread copies by itself."""
 
 
-def _read_named(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> Any:
+def _read_named(handle: ArrayHandle, files: StoreFiles, chunks: Blocks, block: Block, most: int) -> Any:
     """Return the elements of a block that lies in files which the kernel opens and closes: chunks, or shards."""
     layout = handle.layout
     shard = layout.uniform_shard
@@ -90,7 +92,7 @@ def _read_named(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
             return None
         if chunks.nbytes * chunks.count(block) > _MOST_BYTES:
             return None
-    form = None if handle.key_form is None else handle.store.file_form(handle.key_form)
+    form = None if handle.key_form is None else files.path_form(handle.key_form)
     if form is None:
         return None
     out = _new_result(handle, chunks, block)
@@ -114,27 +116,27 @@ def _read_named(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
     return out if block.dropped is None else out[block.dropped]
 
 
-def _read_kept(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> Any:
+def _read_kept(handle: ArrayHandle, of_store: StoreFiles, chunks: Blocks, block: Block, most: int) -> Any:
     """Return the elements of a block that lies in few shards, each a file that is kept open.
 
     When all is read, the kernel looks whether files and document are still what they were when they became known; if
     not, they are looked up.
     """
-    layout, store, missing = handle.layout, handle.store, handle.config.read_missing_chunks
+    layout, missing = handle.layout, handle.config.read_missing_chunks
     shard, pipeline = layout.uniform_shard, layout.pipeline
     place = chunks.locate(block)
     objects = chunks.objects(block, _MOST_FILES) if place is None else [place[0]]
     if shard is None:
         return None
     if objects is None:
-        return _read_named(handle, chunks, block, most)
+        return _read_named(handle, of_store, chunks, block, most)
     keys = handle.keys(objects)
     out = _new_result(handle, chunks, block)
     target = out.view(chunks.opaque)
     for look in (False, True):
-        files = store.kept_files(keys, sparing=True, look=look)
+        files = of_store.keep_open(keys, sparing=True, look=look)
         if files is None:
-            return _read_named(handle, chunks, block, most)
+            return _read_named(handle, of_store, chunks, block, most)
         document = document_to_look_at(handle, look=look)
         named = zip(keys, files, strict=True)
         try:

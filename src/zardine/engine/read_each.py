@@ -25,6 +25,7 @@ from zardine.errors import CorruptionError, DataError
 from zardine.indexing.plan import ObjectPart
 from zardine.settings import thread_count
 from zardine.stores.base import Version
+from zardine.stores.file_seam import files_to_edit, files_to_read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +55,7 @@ def read_each(handle: ArrayHandle, part: ObjectPart) -> Iterator[SeenChunk]:
     key = handle.key(part.object)
     check_fresh(handle)
     try:
-        found = find_part(handle, part, key, files=handle.store.gives_files, together=1)
+        found = find_part(handle, part, key, files=files_to_read(handle.store) is not None, together=1)
     except DataError as error:
         check_fresh(handle, surely=True)
         version = handle.store.version(key)
@@ -85,7 +86,7 @@ def _see(handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key:
     try:
         values = _decode(handle, part, i, data, key, where)
     except DataError as error:
-        edited = isinstance(error, CorruptionError) and (found.in_file or handle.store.edits_files)
+        edited = isinstance(error, CorruptionError) and (found.in_file or files_to_edit(handle.store) is not None)
         if edited and not found.unlocked:  # perhaps someone was editing the file: look again when nobody does
             with closing(find_part(handle, part, key, files=True, unlocked=True)) as settled:
                 return _see(handle, part, i, settled, key)

@@ -38,9 +38,12 @@ def read_whole_files(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]
         return plan.parts()
     keys = map(handle.key, plan.object_coordinates())
     axes = plan.kernel_axes() if isinstance(plan, GridPlan) else []
+    files_of = handle.store.files
+    if files_of is None:
+        return plan.parts()
     left: set[int] = set()
     for start in range(0, plan.object_count, _MOST):
-        named = handle.store.named_files(list(islice(keys, _MOST)))
+        named = files_of.paths(list(islice(keys, _MOST)))
         if named is None:
             return plan.parts()
         files = KERNEL.StoredFiles(*named, missing=handle.config.read_missing_chunks)

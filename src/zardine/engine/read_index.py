@@ -19,6 +19,7 @@ from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Store, Version
+from zardine.stores.file_seam import files_to_edit
 from zardine.stores.local.beside import checksum
 
 
@@ -114,7 +115,7 @@ def fetch_index(
     stored = read_index(handle.store, key, layout, along=along)
     if stored is None:
         return None, None
-    known = KnownIndex(stored.index, stored.version, checksum(stored.encoded) if handle.store.edits_files else None)
+    known = KnownIndex(stored.index, stored.version, checksum(stored.encoded) if files_to_edit(handle.store) else None)
     INDEXES.put(handle.cache_space, key, known)
     return known, stored.held
 

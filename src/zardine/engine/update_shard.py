@@ -43,6 +43,7 @@ from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.base import Condition, EditableFile, FilePart, Reading, Store, Version
+from zardine.stores.file_seam import files_to_edit
 from zardine.stores.local.beside import EditRecord, Table, checksum
 
 AnyChange = Change | PendingChange
@@ -56,8 +57,9 @@ def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: 
     ``merged``: what is kept may be what others are changing, and is not only what lies beyond the array.
     """
     store, key = change.handle.store, change.key
-    if store.edits_files:
-        with store.edit_file(key) as file:
+    files = files_to_edit(store)
+    if files is not None:
+        with files.edit(key) as file:
             if file is not None:
                 _update_file(change, layout, rows, file)
                 return

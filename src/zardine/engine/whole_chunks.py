@@ -25,6 +25,7 @@ from zardine.settings import thread_count
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.base import Condition
+from zardine.stores.file_seam import replace_files
 
 _MOST: Final = 1024
 """Objects that one call of the kernel writes, at most."""
@@ -141,7 +142,7 @@ def _put(
     if shard is not None:
         ordered = config.chunk_order in ("f", "morton")
         form = kernel_form(shard, plan, chunk_ranks(shard.grid, shard.strides, config.chunk_order) if ordered else None)
-    with handle.store.new_files(keys, conditions=conditions) as files:
+    with replace_files(handle.store, keys, conditions=conditions) as files:
         if files is None:
             return bytes(len(keys))
         if shard is not None:

@@ -37,6 +37,7 @@ from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Condition, Reading
+from zardine.stores.file_seam import files_to_edit, files_to_read
 
 _COPIES = 2
 """An object is in memory that often while it is written, at most: as it is stored, and as it is to be."""
@@ -74,7 +75,7 @@ def write_plan(
     with nullcontext() if growing else Writing(handle, looked=bool(settled), beside=True):
         if fields is None and (plan.object_count > 1 or settled or handle.layout.sharding is not None):
             parts = put_whole_chunks(handle, plan, values, settled)
-        if fields is None and handle.store.gives_files:
+        if fields is None and files_to_read(handle.store):
             parts = change_files(handle, plan, parts, values, settled)
         for_each(write, parts, plan.object_count, at_once)
 
@@ -109,7 +110,7 @@ def flush(handle: ArrayHandle, buffer: WriteBuffer) -> None:
 def check_strategy(handle: ArrayHandle) -> None:
     """Raise :class:`~zardine.errors.UnsupportedError` where the store cannot write as ``write_strategy`` says."""
     strategy = handle.config.write_strategy
-    if strategy != "rewrite" and handle.layout.sharding is not None and not handle.store.edits_files:
+    if strategy != "rewrite" and handle.layout.sharding is not None and files_to_edit(handle.store) is None:
         raise UnsupportedError(
             f"write_strategy {strategy!r} needs a store of local files; {handle.store} replaces values whole"
         )

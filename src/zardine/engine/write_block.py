@@ -19,6 +19,7 @@ from zardine.engine.read_ahead import window_bytes
 from zardine.indexing.block import Block
 from zardine.settings import thread_count
 from zardine.stores.base import Condition, Store, Version
+from zardine.stores.file_seam import StoreFiles
 from zardine.stores.late_closing import close_late
 from zardine.stores.open_files import version_from
 
@@ -63,16 +64,17 @@ def write_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any]) -> 
     chunks = handle.layout.blocks
     if chunks is None or _ends_in_chunk(chunks, block, handle.layout.metadata.shape):
         return False  # what lies beyond the array may have to give way
-    found = _objects(handle, chunks, block)
-    if found is None:
+    of_store = handle.store.files
+    found = None if of_store is None else _objects(handle, of_store, chunks, block)
+    if of_store is None or found is None:
         return False
     objects, is_much = found
     keys, document = handle.keys(objects), known_document(handle)
     if document is None:
-        with Writing(handle, beside=True), handle.store.new_files(keys, changing=True) as files:
+        with Writing(handle, beside=True), of_store.replace(keys, changing=True) as files:
             changed = None if files is None else _change(handle, chunks, block, values, files, is_much=is_much)[0]
     else:  # that is looked at, and the store told of this thread, by one call
-        with handle.store.new_files(keys, changing=True, document=document) as files:
+        with of_store.replace(keys, changing=True, document=document) as files:
             changed = None if files is None else _change(handle, chunks, block, values, files, is_much=is_much)[0]
     return changed is not None and _note(handle, keys, changed)
 
@@ -83,13 +85,16 @@ def append_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], gr
     Others who have it locked, who wait for those that write, or have changed it, are not the usual case.
     """
     chunks = handle.layout.blocks
-    found = None if chunks is None else _objects(handle, chunks, block)
-    if chunks is None or found is None:
+    of_store = handle.store.files
+    if chunks is None or of_store is None:
+        return False
+    found = _objects(handle, of_store, chunks, block)
+    if found is None:
         return False
     objects, is_much = found
     keys = handle.keys(objects)
     conditions = [Condition(growth.version), *[None] * len(keys)]
-    with handle.store.new_files([growth.key, *keys], conditions=conditions, changing=True) as files:
+    with of_store.replace([growth.key, *keys], conditions=conditions, changing=True) as files:
         if files is None:
             return False
         changed, replaced = _change(handle, chunks, block, values, files, growth, is_much=is_much)
@@ -105,12 +110,14 @@ def append_block(handle: ArrayHandle, block: Block, values: npt.NDArray[Any], gr
     return replaced is not None
 
 
-def _objects(handle: ArrayHandle, chunks: Blocks, block: Block) -> tuple[list[tuple[int, ...]], bool] | None:
+def _objects(
+    handle: ArrayHandle, of_store: StoreFiles, chunks: Blocks, block: Block
+) -> tuple[list[tuple[int, ...]], bool] | None:
     """Return the objects that a block touches, where they can be files that are changed in one call.
 
     And whether that is so much to do that it is worth threads.
     """
-    if not handle.store.gives_files or not is_usual(handle, chunks):
+    if not of_store.can_read or not is_usual(handle, chunks):
         return None
     place = chunks.locate(block)
     nbytes = chunks.nbytes if place is not None else chunks.nbytes * chunks.count(block)
@@ -138,7 +145,8 @@ def _change(
     document = lock = None
     if growth is not None:
         document = growth.content, thread_count() if chunks.is_compressed else 1  # a copy is made in less time
-        lock = None if growth.locked is None else growth.locked._held_lock(growth.key)
+        locked = None if growth.locked is None else growth.locked.files
+        lock = None if locked is None else locked.held_lock(growth.key)
     return layout.pipeline.change_box(
         values.view(chunks.opaque),
         (chunks.shape, chunks.per_object, chunks.strides),

@@ -40,6 +40,7 @@ from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.metadata.v2 import CONSOLIDATED
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Reading, Store, Version
+from zardine.stores.file_seam import files_to_read
 from zardine.user_warnings import warn_user
 
 HIDDEN = "__zardine"
@@ -127,7 +128,7 @@ def find_node(
     if store.cost.is_slow:
         return _find_in_rounds(store, path, versions, expected, seen or Seen(), consolidated, is_new)
     refusal: StoreError | None = None
-    looks = seen is not None and zarr_format is None and store.gives_files
+    looks = seen is not None and zarr_format is None and files_to_read(store) is not None
     for version in versions:
         for name in main_names(version):
             try:

@@ -24,21 +24,22 @@ from functools import lru_cache
 from io import BytesIO
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
 from zardine.buffers import BytesLike
-from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
+from zardine.errors import ConditionFailedError, InvalidKeyError
 from zardine.public_names import public
 from zardine.stores.attempts import EDITS, attempts
 from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
 from zardine.stores.condition import Condition
-from zardine.stores.locks import HeldLock, KeyedLock
+from zardine.stores.file_seam import StoreFiles, check_writable
+from zardine.stores.locks import KeyedLock
 from zardine.stores.object_meter import RequestMeter
-from zardine.stores.open_files import EditableFile, FilePart, KeptFile, OpenFile
+from zardine.stores.open_files import EditableFile, FilePart, OpenFile
 from zardine.stores.zarr_python_names import ZarrPythonNames
 
 if TYPE_CHECKING:
-    from zardine._kernel import KnownFile, NewFiles
+    pass
 
 
 class Versioned(Protocol):
@@ -114,23 +115,6 @@ NEAR: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 
 FAR: Final = ReadCost(latency=0.03, bandwidth=5e7)
 """Of object stores far away."""
-
-
-class NamedFiles(NamedTuple):
-    """Files that are values, for who opens them by their paths."""
-
-    below: bytes
-    """Real path of a directory, with a slash at its end. A file that, once it is open, lies elsewhere is not to be read
-    but left to :meth:`Store.open_file`.
-    """
-    paths: list[bytes]
-
-
-class FileForm(NamedTuple):
-    """The same by a form: what ``%`` makes of it, and of the grid coordinates of a chunk, is the path of its file."""
-
-    below: bytes
-    path: bytes
 
 
 class NewValue(ABC):
@@ -441,66 +425,9 @@ class Store(ZarrPythonNames, ABC):
         return 1
 
     @property
-    def gives_files(self) -> bool:
-        """Whether values are local files that :meth:`open_file` opens."""
-        return False
-
-    def open_file(self, key: str) -> OpenFile | None:
-        """The value of ``key`` as an open local file; ``None`` if the key is missing. See :attr:`gives_files`."""
-        raise UnsupportedError(f"{self} does not keep values in local files")
-
-    def kept_files(self, keys: Sequence[str], *, sparing: bool = False, look: bool = True) -> Sequence[KeptFile] | None:
-        """As :meth:`open_file`, by files that the store keeps open for reads to come, and which are not to be closed.
-
-        ``None`` if a key is missing, or the store keeps no files. With ``sparing``, for who can do without, also if
-        others would have to be closed for one that was not asked for lately. Without ``look``, one may have been
-        replaced or edited since it was opened: for who looks by what is ``known`` of it.
-        """
+    def files(self) -> StoreFiles | None:
+        """Values as files of this machine; ``None`` for stores whose values are none."""
         return None
-
-    def known_file(self, key: str, version: Version) -> KnownFile | None:
-        """Return the file of this version of ``key``, for who looks by it whether it is still that: the kernel.
-
-        ``None`` where :meth:`is_unchanged` is to be asked.
-        """
-        return None
-
-    def named_files(self, keys: Sequence[str]) -> NamedFiles | None:
-        """Where the files of ``keys`` are, whether or not they exist, to be opened as :meth:`open_file` does it.
-
-        A path that means nothing is a key that is missing. ``None``: there are no files, or more is to be done than
-        that.
-        """
-        return None
-
-    def file_form(self, form: str) -> FileForm | None:
-        """As :meth:`named_files`, of keys that ``%`` makes of ``form`` and the grid coordinates of a chunk."""
-        return None
-
-    def new_files(
-        self,
-        keys: Sequence[str],
-        *,
-        conditions: Sequence[Condition | None] = (),
-        changing: bool = False,
-        document: KnownFile | None = None,
-    ) -> AbstractContextManager[NewFiles | None]:
-        """A context in which files may be put in the place of the values of ``keys``, as :meth:`set` does it.
-
-        Gives where, for each of them, as the kernel takes it. ``conditions``: those of each, if there are any. With
-        ``changing``, the values that are there are read and locked before, as :meth:`edit_file` does it. With
-        ``document``, the values are of the array that it describes: it is what it was, and this thread is known
-        meanwhile to write beside it, as in :meth:`writer`. ``None``: there are no files, or more is to be done than
-        that.
-        """
-        return nullcontext(None)
-
-    def _held_lock(self, key: str) -> HeldLock:
-        """The lock of a key, which this thread holds, as the kernel takes it, for stores with :meth:`new_files`.
-
-        A file that the kernel puts in the place of the key becomes part of it, and is closed with it.
-        """
-        raise UnsupportedError(f"{self} has no files that are put in the place of others")
 
     @property
     def lock_is_exclusive(self) -> bool:
@@ -513,18 +440,6 @@ class Store(ZarrPythonNames, ABC):
         For stores with :attr:`lock_is_exclusive`. True where that cannot be told, as with this fallback.
         """
         return True
-
-    @property
-    def edits_files(self) -> bool:
-        """Whether values can be changed as files: see :meth:`edit_file`."""
-        return False
-
-    def edit_file(self, key: str) -> AbstractContextManager[EditableFile | None]:
-        """The value of ``key`` to be changed in place, while the context lasts, which excludes all other writers.
-
-        ``None`` where there is no such value, or it must not be changed in place since other names share it.
-        """
-        raise UnsupportedError(f"{self} cannot change values in place: it replaces them whole")
 
     # what only some stores can tell
 
@@ -602,8 +517,7 @@ class Store(ZarrPythonNames, ABC):
         self.close()
 
     def _check_writable(self, what: str = "write to") -> None:
-        if self.read_only:
-            raise ReadOnlyError(f"cannot {what} {self}: it was opened read-only")
+        check_writable(self, self.read_only, what)
 
 
 class _ValueInMemory(NewValue):

@@ -82,7 +82,7 @@ class ZarrPythonNames:
 
     @property
     def supports_partial_writes(self) -> bool:
-        """Whether parts of a value can be written where they lie; shards are changed by :meth:`edit_file` then."""
+        """Whether parts of a value can be written where they lie; shards are changed by way of :attr:`files` then."""
         return False
 
     @property

@@ -17,6 +17,7 @@ from zardine.jobs.running import ExecutorLike
 from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.argument_hints import unknown_argument
 from zardine.settings import parse_bytes
+from zardine.stores.file_seam import files_to_edit
 from zardine.stores.resolve import StoreLike
 from zardine.tools.advise import shards_for
 from zardine.tools.arguments import place_of
@@ -103,7 +104,9 @@ def plan_rechunk(source: StoreLike | Array | Group, target: StoreLike, **options
     layout = prepare_layout(old)
     new = _new_metadata(layout, options["chunks"], options.get("shards"), options.get("compressors", "keep"))
     where, to = Place.of(found, inner, source), Place.of(place, place_path, target)
-    blocks = blocks_for(layout, prepare_layout(new), memory, share_of((found, place)), appends=place.edits_files)
+    blocks = blocks_for(
+        layout, prepare_layout(new), memory, share_of((found, place)), appends=files_to_edit(place) is not None
+    )
     halfway, between = None, options.get("between")
     if blocks.between:
         halfway = default_between(to)

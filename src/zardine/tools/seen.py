@@ -22,7 +22,7 @@ from zardine.jobs.ranges import Ranges
 from zardine.jobs.stages import Cells
 from zardine.limits import check_size
 from zardine.stores.base import WHOLE, ByteRange, OpenFile, Reading, Store, Version
-from zardine.stores.wrappers.wrapper import WrapperStore
+from zardine.stores.wrappers.wrapper import WrappedFiles, WrapperStore
 
 _TOGETHER: Final = 2**14
 """Stored objects that are looked at together."""
@@ -33,8 +33,23 @@ BUCKETS: Final = 1024
 Seen = tuple[str, Version | None]
 
 
+class _NotingFiles(WrappedFiles):
+    """Files of which the versions are noted when they are opened."""
+
+    __slots__ = ()
+
+    _store: NotingStore
+
+    def open(self, key: str) -> OpenFile | None:
+        file = super().open(key)
+        self._store._note(key, None if file is None else file.version)
+        return file
+
+
 class NotingStore(WrapperStore):
     """Another store, read-only; :attr:`versions` are those that were read, by key, ``None`` for missing keys."""
+
+    files_class = _NotingFiles
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, read_only=True)
@@ -48,11 +63,6 @@ class NotingStore(WrapperStore):
         reading = super().read(key, ranges)
         self._note(key, None if reading is None else reading.version)
         return reading
-
-    def open_file(self, key: str) -> OpenFile | None:
-        file = super().open_file(key)
-        self._note(key, None if file is None else file.version)
-        return file
 
     def version(self, key: str) -> Version | None:
         version = super().version(key)

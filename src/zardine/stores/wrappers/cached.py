@@ -19,9 +19,27 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.wrappers.cache_entries import CacheEntries, DirectoryEntries, MemoryEntries
-from zardine.stores.wrappers.wrapper import WrapperStore
+from zardine.stores.wrappers.wrapper import WrappedFiles, WrapperStore
 
 _DEFAULT = 256 * 2**20
+
+
+class _CachedFiles(WrappedFiles):
+    """Files that are edited; what is read from an open file does not pass through the cache, so that none is."""
+
+    __slots__ = ()
+
+    _store: CachedStore
+    can_read = False
+
+    @sure_context
+    def edit(self, key: str) -> Generator[EditableFile | None, None, None]:
+        self._store._entries.drop(key)
+        try:
+            with super().edit(key) as file:
+                yield file
+        finally:
+            self._store._entries.drop(key)
 
 
 @public("zardine.storage")
@@ -35,6 +53,8 @@ class CachedStore(WrapperStore):
     ``limit``: bytes kept at most; what was used longest ago goes first. Several stores and processes may use one
     directory; each has files and a limit of its own, and what processes that ended left is removed by the next.
     """
+
+    files_class = _CachedFiles
 
     def __init__(
         self,
@@ -73,11 +93,6 @@ class CachedStore(WrapperStore):
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
-
-    @property
-    def gives_files(self) -> bool:
-        """Never: what is read from an open file does not pass through the cache."""
-        return False
 
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
         self._key(key)
@@ -129,15 +144,6 @@ class CachedStore(WrapperStore):
         self._entries.drop(key)
         try:
             return super().set(key, value, condition=condition)
-        finally:
-            self._entries.drop(key)
-
-    @sure_context
-    def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
-        self._entries.drop(key)
-        try:
-            with super().edit_file(key) as file:
-                yield file
         finally:
             self._entries.drop(key)
 

@@ -13,7 +13,7 @@ from zardine.contexts import sure_context
 from zardine.public_names import public
 from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, FilePart, Reading, Store, Version, flat_bytes
 from zardine.stores.object_meter import RequestMeter
-from zardine.stores.wrappers.wrapper import WrapperStore
+from zardine.stores.wrappers.wrapper import WrappedFiles, WrapperStore
 
 
 @public("zardine.storage")
@@ -50,6 +50,27 @@ class Counts:
         return self.operations if self.sent is None else self.sent
 
 
+class _CountingFiles(WrappedFiles):
+    """Files that are edited, which counts; what is read from an open file could not be counted, so that none is."""
+
+    __slots__ = ()
+
+    _store: CountingStore
+    can_read = False
+
+    @sure_context
+    def edit(self, key: str) -> Generator[EditableFile | None, None, None]:
+        with super().edit(key) as file:
+            if file is None:
+                yield None
+                return
+            counted = _CountedFile(file, self._store._shared)
+            try:
+                yield counted
+            finally:
+                self._store._count((key,), reads=counted.was_opened_in_vain())
+
+
 @public("zardine.storage")
 class CountingStore(WrapperStore):
     """Another store, with :attr:`counts` of what goes through.
@@ -58,6 +79,8 @@ class CountingStore(WrapperStore):
     :class:`HTTPStore` below makes of them is counted in ``sent``: all that is sent by way of that store object, so also
     by others who use it at the same time.
     """
+
+    files_class = _CountingFiles
 
     def __init__(self, store: Store, *, read_only: bool = False) -> None:
         super().__init__(store, read_only=read_only)
@@ -86,23 +109,6 @@ class CountingStore(WrapperStore):
         size = 0 if reading is None else sum(map(len, reading.parts))
         self._count((key,), reads=1, ranges=1, bytes_read=size)
         return reading
-
-    @property
-    def gives_files(self) -> bool:
-        """Never: what is read from an open file could not be counted."""
-        return False
-
-    @sure_context
-    def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
-        with super().edit_file(key) as file:
-            if file is None:
-                yield None
-                return
-            counted = _CountedFile(file, self._shared)
-            try:
-                yield counted
-            finally:
-                self._count((key,), reads=counted.was_opened_in_vain())
 
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         pairs = list(key_ranges)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import GenericAlias
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from zardine.buffers import BytesLike
 from zardine.public_names import public
@@ -14,8 +14,6 @@ from zardine.stores.base import (
     ByteRange,
     Condition,
     EditableFile,
-    FileForm,
-    NamedFiles,
     NewValue,
     OpenFile,
     ReadCost,
@@ -25,11 +23,65 @@ from zardine.stores.base import (
     check_key,
     check_prefix,
 )
+from zardine.stores.file_seam import FilePaths, PathForm, StoreFiles
 from zardine.stores.object_meter import RequestMeter
 from zardine.stores.open_files import KeptFile
 
 if TYPE_CHECKING:
     from zardine._kernel import KnownFile
+
+
+class WrappedFiles(StoreFiles):
+    """The files of the store within a wrapper, under the keys of the wrapper.
+
+    Files are put in the place of values by the wrapper's ``set`` alone. A subclass that opens files in another way sees
+    all that are opened.
+    """
+
+    __slots__ = ("_inner", "_store")
+
+    def __init__(self, store: WrapperStore, inner: StoreFiles) -> None:
+        self._store = store
+        self._inner = inner
+
+    @property
+    def can_read(self) -> bool:
+        return self._inner.can_read
+
+    @property
+    def can_edit(self) -> bool:
+        return self._inner.can_edit
+
+    def open(self, key: str) -> OpenFile | None:
+        return self._inner.open(self._store._key(key))
+
+    def edit(self, key: str) -> AbstractContextManager[EditableFile | None]:
+        inner = self._store._key(key)
+        self._store._check_writable()
+        return self._inner.edit(inner)
+
+    def keep_open(self, keys: Sequence[str], *, sparing: bool = False, look: bool = True) -> Sequence[KeptFile] | None:
+        if type(self).open is not WrappedFiles.open:
+            return None
+        return self._inner.keep_open([self._store._key(key) for key in keys], sparing=sparing, look=look)
+
+    def identify(self, key: str, version: Version) -> KnownFile | None:
+        if type(self._store).is_unchanged is not WrapperStore.is_unchanged:
+            return None
+        return self._inner.identify(self._store._key(key), version)
+
+    def paths(self, keys: Sequence[str]) -> FilePaths | None:
+        if type(self).open is not WrappedFiles.open:
+            return None
+        return self._inner.paths([self._store._key(key) for key in keys])
+
+    def path_form(self, form: str) -> PathForm | None:
+        if type(self).open is not WrappedFiles.open:
+            return None
+        inner = self._store._key(form)
+        if not inner.endswith(form) or "%" in inner[: -len(form)]:
+            return None
+        return self._inner.path_form(inner)
 
 
 @public("zardine.storage")
@@ -39,6 +91,9 @@ class WrapperStore(Store):
     A wrapper that only renames overrides :meth:`_inward` and :meth:`_outward`, which are given keys and prefixes that
     are well formed. Itself, this class is the other store made read-only, or the same.
     """
+
+    files_class: ClassVar[type[WrappedFiles]] = WrappedFiles
+    """What :attr:`files` is made of, for wrappers that want to see what is opened or edited."""
 
     def __class_getitem__(cls, store_class: object) -> GenericAlias:
         """Return the class itself for ``WrapperStore[SomeStore]``, which programs for zarr-python derive from."""
@@ -196,34 +251,9 @@ class WrapperStore(Store):
         return self._store.erased_together
 
     @property
-    def gives_files(self) -> bool:
-        return self._store.gives_files
-
-    def open_file(self, key: str) -> OpenFile | None:
-        return self._store.open_file(self._key(key))
-
-    def kept_files(self, keys: Sequence[str], *, sparing: bool = False, look: bool = True) -> Sequence[KeptFile] | None:
-        if type(self).open_file is not WrapperStore.open_file:  # a subclass wants to see what is opened
-            return None
-        return self._store.kept_files([self._key(key) for key in keys], sparing=sparing, look=look)
-
-    def known_file(self, key: str, version: Version) -> KnownFile | None:
-        if type(self).is_unchanged is not WrapperStore.is_unchanged:
-            return None
-        return self._store.known_file(self._key(key), version)
-
-    def named_files(self, keys: Sequence[str]) -> NamedFiles | None:
-        if type(self).open_file is not WrapperStore.open_file:
-            return None
-        return self._store.named_files([self._key(key) for key in keys])
-
-    def file_form(self, form: str) -> FileForm | None:
-        if type(self).open_file is not WrapperStore.open_file:
-            return None
-        inner = self._key(form)
-        if not inner.endswith(form) or "%" in inner[: -len(form)]:
-            return None
-        return self._store.file_form(inner)
+    def files(self) -> WrappedFiles | None:
+        files = self._store.files
+        return None if files is None else self.files_class(self, files)
 
     @property
     def lock_is_exclusive(self) -> bool:
@@ -231,15 +261,6 @@ class WrapperStore(Store):
 
     def is_locked(self, key: str) -> bool:
         return self._store.is_locked(self._key(key))
-
-    @property
-    def edits_files(self) -> bool:
-        return self._store.edits_files
-
-    def edit_file(self, key: str) -> AbstractContextManager[EditableFile | None]:
-        inner = self._key(key)
-        self._check_writable()
-        return self._store.edit_file(inner)
 
     @property
     def origin(self) -> tuple[str, str, str] | None:
@@ -292,4 +313,4 @@ class WrapperStore(Store):
         return self._store, self.read_only
 
 
-__all__ = ["WrapperStore"]
+__all__ = ["WrappedFiles", "WrapperStore"]

@@ -28,6 +28,7 @@ from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import LOOKS
 from zardine.stores.base import Store, Version
+from zardine.stores.file_seam import files_to_read
 from zardine.tools.checking.beyond_shape import NOTE, has_values_beyond, reaches_beyond
 from zardine.tools.checking.chunk import check_chunk, flaw_of, is_seen
 from zardine.tools.checking.index import check_entries, usable_rows
@@ -170,9 +171,10 @@ def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: 
 def _settled_version(stored: StoredObject) -> tuple[Version | None, str]:
     """Return the version once no writer edits the object in place; and which process does if it does not end."""
     store = stored.handle.store
-    if not store.gives_files:
+    files = files_to_read(store)
+    if files is None:
         return store.version(stored.key), ""
-    file = store.open_file(stored.key)
+    file = files.open(stored.key)
     if file is None:
         return None, ""
     with file:

@@ -11,6 +11,7 @@ from zardine.chunk_grids.axis import Axis
 from zardine.engine.layout import ArrayLayout
 from zardine.jobs.stages import BlockGrid
 from zardine.stores.base import Store
+from zardine.stores.file_seam import files_to_read
 from zardine.tools.rechunking.blocks import Blocks, choose_blocks, reads_too_often, smaller_blocks, volume
 from zardine.tools.rechunking.differing import counted_blocks, smaller_counted_blocks
 
@@ -53,7 +54,7 @@ def item_size_of(layout: ArrayLayout) -> int:
 
 def share_of(stores: Iterable[Store]) -> int:
     """Return which part of the memory a block may take: one in so many."""
-    return _COPIES if all(store.gives_files for store in stores) else _COPIES_FAR + 1
+    return _COPIES if all(files_to_read(store) for store in stores) else _COPIES_FAR + 1
 
 
 def blocks_for(

@@ -18,6 +18,7 @@ from zardine.jobs.places import Place, Places
 from zardine.jobs.records import Done
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import parse_bytes
+from zardine.stores.file_seam import files_to_edit
 from zardine.tools.rechunking.cells import blocks_for, item_size_of, least_memory, share_of, with_more_jobs
 from zardine.tools.rechunking.copying import CopyWork, default_between, parts_of
 from zardine.tools.resharding.elsewhere import Elsewhere
@@ -267,7 +268,7 @@ def plan_jobs(
     memory = _MEMORY if max_memory is None else parse_bytes(max_memory)
     nbytes = prod(old.shape) * item_size_of(before)
     wanted = max(nbytes // _MOST_JOBS, min(_JOB_BYTES, nbytes // _LEAST_JOBS))
-    appends = target.store.edits_files
+    appends = files_to_edit(target.store) is not None
     if max_memory is None:
         memory = max(memory, least_memory(before, after, share, appends=appends, encoded=encoded))
     blocks = blocks_for(before, after, memory, share, appends=appends, encoded=encoded)

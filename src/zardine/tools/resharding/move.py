@@ -29,6 +29,7 @@ from zardine.errors import DataError
 from zardine.indexing.plan import GridPart, GridPlan, plan_grid
 from zardine.indexing.selection import AxisSlice, GridSelection
 from zardine.settings import thread_count
+from zardine.stores.file_seam import files_to_read
 from zardine.tools.checking.beyond_shape import cut_chunk
 
 Box: TypeAlias = tuple[range, ...]
@@ -163,7 +164,7 @@ def encoded_chunks(source: ArrayHandle, plan: GridPlan, exists: Exists | None = 
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
 
-    for_each(fetch, wanted, plan.object_count, 1 if source.store.gives_files else most_requests(source.store))
+    for_each(fetch, wanted, plan.object_count, 1 if files_to_read(source.store) else most_requests(source.store))
     _cut(source, plan, found)
     return found
 
@@ -196,7 +197,7 @@ def _cut(source: ArrayHandle, plan: GridPlan, found: _Chunks) -> None:
 
 def _chunks_of_shard(source: ArrayHandle, part: GridPart, key: str) -> _Chunks:
     """Return the encoded chunks of a part of a shard; of one whose last write was cut off as they were before."""
-    files = source.store.gives_files
+    files = files_to_read(source.store) is not None
     found = find_chunks(source, part, key, files=files, unlocked=files)
     try:
         chunks = np.empty(part.count, object)
@@ -218,7 +219,7 @@ def put_encoded(target: ArrayHandle, plan: GridPlan, chunks: _Chunks, behind: Se
         else:
             target.store.set(key, value)
 
-    at_once = thread_count() if target.store.gives_files else most_requests(target.store)
+    at_once = thread_count() if files_to_read(target.store) else most_requests(target.store)
     for_each(put, plan.parts(), plan.object_count, at_once)
 
 

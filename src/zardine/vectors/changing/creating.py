@@ -53,6 +53,7 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.metadata.node_names import normalize_path
 from zardine.stores.base import Condition, Store, Version
+from zardine.stores.file_seam import files_to_read
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.arguments import (
@@ -479,7 +480,7 @@ def _check_kept(store: Store, level: str, version: Version) -> None:
 def root_attributes(store: Store, path: str, new: NewStore) -> dict[str, Any]:
     """Return the attributes of the root group of a new store."""
     place = describe(store, path).rstrip("/")
-    name = place.rpartition("/")[2] if path or store.gives_files else "vectors"
+    name = place.rpartition("/")[2] if path or files_to_read(store) else "vectors"
     root = new_root(
         name=name.removesuffix(".zv").removesuffix(".zarrvectors"),
         chunk_shape=new.chunk_shape,

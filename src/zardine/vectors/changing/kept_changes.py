@@ -133,7 +133,7 @@ def _look(store: LocalStore, level: KeptLevel) -> tuple[list[KnownFile], list[st
         if key not in level.seen:
             return None
         versions[key] = level.seen[key]
-    documents = [store.known_file(key, version) for key, version in versions.items()]
+    documents = [store.files.identify(key, version) for key, version in versions.items()]
     paths = [owner.path, *(child(level.path, name) if name else level.path for name in level.listed)]
     folders = [f"{store.root}/{path}" for path in paths]
     try:

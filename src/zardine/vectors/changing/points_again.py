@@ -146,7 +146,7 @@ class PointsAgain:
         attributes = _attributes(level, _COUNT, _REVISION)
         agreed, settled = agreed_and_settled(group, attributes, new_token(alike.store, _TOKEN))
         forms = _form(serialize(agreed), _COUNT, _REVISION, _TOKEN), _form(serialize(settled), _COUNT, _REVISION)
-        place = alike.store._place_to_change(())
+        place = alike.store.files.place_to_change(())
         if forms[0] is None or forms[1] is None or place is None:
             return None
         sizes = [size for _, _, size in arrays.rows]
@@ -175,7 +175,7 @@ class PointsAgain:
             return False
         keys, bounds, rows, places, _ = where
         store, state = self.alike.store, self.state
-        if store._place_to_change(keys) != self.place:
+        if store.files.place_to_change(keys) != self.place:
             return False
         vertices, revision, version = state[0] + count, state[1] + 1, state[2]
         head = self._head(len(rows), revision)

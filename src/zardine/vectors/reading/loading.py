@@ -20,6 +20,7 @@ from zardine.buffers import Ints
 from zardine.engine.freshness import is_far
 from zardine.engine.side_by_side import begun
 from zardine.errors import CorruptionError, DataError, StoreError, UnsupportedError, ZardineError
+from zardine.stores.file_seam import files_to_read
 from zardine.vectors.content.columns import Column, native
 from zardine.vectors.content.content import Content, Fragments
 from zardine.vectors.format.fragment_index import FragmentIndex, decode_index, decode_ranges
@@ -146,7 +147,7 @@ def _ahead(
     if vertices.attributes.get("encoding", "raw") != "raw":
         return {}
     opened = {"vertices": vertices, **({} if index is None else {"vertex_fragments": index})}
-    if store.gives_files:
+    if files_to_read(store):
         found = {path: level.cells(path) for path in paths}
         arrays = opened | {path: array for path, array in found.items() if array is not None}
         cells = read_alike(list(arrays.values()), keys)

@@ -23,6 +23,7 @@ from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
 from zardine.stores.attempts import attempts
 from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store, Version
+from zardine.stores.file_seam import files_to_edit
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.content.plan import as_objects
 from zardine.vectors.format.cell_documents import origin_of
@@ -67,7 +68,7 @@ class _Guarded(WrapperStore):
     def _see(self, keys: Sequence[str], documents: Sequence[str]) -> bool:
         """Read what is to be changed, and replaced; whether that is to be done before."""
         held = self._store
-        if not isinstance(held, HeldValues) or held.edits_files:
+        if not isinstance(held, HeldValues) or files_to_edit(held) is not None:
             return False
         of_documents = [partial(self._see_document, held, key) for key in documents]
         side_by_side(held, [partial(self._see_values, held, keys), *of_documents])
@@ -135,7 +136,7 @@ class _Guarded(WrapperStore):
 
 def can_look_ahead(store: Store) -> bool:
     """Whether what a change is to replace is worth reading before the change is agreed on: see :func:`look_ahead`."""
-    return isinstance(store, HeldValues) and is_far(store) and not (store.lock_is_exclusive or store.edits_files)
+    return isinstance(store, HeldValues) and is_far(store) and not (store.lock_is_exclusive or files_to_edit(store))
 
 
 def look_ahead(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> Ahead:
@@ -208,7 +209,7 @@ class _Ready:
             relative: parse_node_json(dict(document), f"the logged document of {relative}")
             for relative, document in log.documents.items()
         }
-        config = _config_for(ArrayConfig.from_settings(), store.edits_files)
+        config = _config_for(ArrayConfig.from_settings(), files_to_edit(store) is not None)
         names = (*log.cells, *log.rows)
         arrays = {relative: _array(store, path, relative, documents, known, config) for relative in names}
         cells = {relative: _cells(arrays[relative], changed) for relative, changed in log.cells.items()}
@@ -292,7 +293,7 @@ def _array(
 
 def to_change(array: Array, store: Store) -> Array:
     """An array, for who puts cells and rows in their places and looks after its document."""
-    return _to_change(array, store, _config_for(ArrayConfig.from_settings(), store.edits_files))
+    return _to_change(array, store, _config_for(ArrayConfig.from_settings(), files_to_edit(store) is not None))
 
 
 def _to_change(array: Array, store: Store, config: ArrayConfig) -> Array:

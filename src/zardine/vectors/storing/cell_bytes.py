@@ -37,6 +37,7 @@ from zardine.settings import thread_count
 from zardine.sharding.index import ShardIndex, empty_index
 from zardine.sharding.layout import MergedShard, ShardLayout
 from zardine.stores.base import Store
+from zardine.stores.file_seam import files_to_read
 from zardine.stores.local.base_directory import BaseDirectory
 from zardine.stores.local.many_files import make_file, make_files, read_files
 from zardine.stores.local.store import LocalStore
@@ -356,7 +357,7 @@ def read_encoded(array: Array, cells: Ints) -> list[BytesLike | None]:
         for place, data in zip(places.tolist(), _read_shard(handle, shards[which], cells[places]), strict=True):
             found[place] = data
 
-    for_each(fetch, range(len(shards)), len(shards), 1 if handle.store.gives_files else most_requests(handle.store))
+    for_each(fetch, range(len(shards)), len(shards), 1 if files_to_read(handle.store) else most_requests(handle.store))
     return found
 
 
@@ -378,7 +379,7 @@ def _read_objects(handle: ArrayHandle, cells: Ints) -> list[BytesLike | None]:
         found[which] = None if reading is None else reading.parts[0]
 
     others = [which for which, data in enumerate(found) if data is None]
-    for_each(fetch, others, len(others), 1 if handle.store.gives_files else most_requests(handle.store))
+    for_each(fetch, others, len(others), 1 if files_to_read(handle.store) else most_requests(handle.store))
     return found
 
 
@@ -387,7 +388,7 @@ def _read_shard(handle: ArrayHandle, where: Ints, cells: Ints) -> list[BytesLike
     low, high = cells.min(axis=0), cells.max(axis=0) + 1
     axes = tuple(AxisSlice(a, 1, b - a) for a, b in zip(low.tolist(), high.tolist(), strict=True))
     (part,) = plan_grid(GridSelection(axes, (False,) * len(axes), (False,) * len(axes)), handle.layout.grids).parts()
-    key, files = handle.key(tuple(where.tolist())), handle.store.gives_files
+    key, files = handle.key(tuple(where.tolist())), files_to_read(handle.store) is not None
     rows = np.ravel_multi_index(tuple((cells - low).T), tuple((high - low).tolist()))
     try:
         with closing(find_chunks(handle, part, key, files=files, unlocked=files)) as found:

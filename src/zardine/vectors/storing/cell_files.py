@@ -25,6 +25,7 @@ from zardine.kernel import KERNEL
 from zardine.settings import thread_count
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Store
+from zardine.stores.file_seam import replace_files
 from zardine.stores.local.base_directory import BaseDirectory
 from zardine.stores.local.many_files import make_cell_files
 from zardine.stores.local.store import LocalStore
@@ -212,7 +213,7 @@ def put_documents(store: Store, documents: Sequence[tuple[str, bytes]]) -> None:
     assert KERNEL is not None
     for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
         some = documents[start : start + _DOCUMENTS_AT_ONCE]
-        with store.new_files([key for key, _ in some]) as files:
+        with replace_files(store, [key for key, _ in some]) as files:
             values = [document for _, document in some]
             left = range(len(some)) if files is None else KERNEL.put_files(files, values, thread_count())
         for number in left:

@@ -19,6 +19,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
+from zardine.stores.file_seam import files_to_read
 from zardine.vectors.format.cell_documents import NONEMPTY, ChunkList, origin_of, parse_keys
 from zardine.vectors.format.layouts import Layout, asked_shards, fitting_shards
 from zardine.vectors.format.ragged import find_rows, slices_of, unique_rows
@@ -147,7 +148,7 @@ class CellArray:
             return []
         on_grid = self.inside(chunks)
         local = chunks[on_grid] - np.asarray(self.origin)
-        plain = self.array.shards is None and self.array.store.gives_files
+        plain = self.array.shards is None and files_to_read(self.array.store) is not None
         if plain:
             found = read_cells(self.array, local)
         else:

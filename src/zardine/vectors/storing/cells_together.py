@@ -28,6 +28,7 @@ from zardine.nodes.array import Array
 from zardine.sharding.index import MISSING
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import OpenFile, Store
+from zardine.stores.file_seam import files_to_read
 from zardine.stores.local.store import LocalStore
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.ragged import starts_of, unique_numbers
@@ -180,7 +181,8 @@ def find_cells_together(arrays: Sequence[Array], cells: Ints) -> FoundCells | No
     parts = np.split(rows[order], np.searchsorted(number[order], np.arange(1, len(shards))))
     places = []
     try:
-        files = handle.store.kept_files(list(chain.from_iterable(keys)))
+        of_store = files_to_read(handle.store)
+        files = None if of_store is None else of_store.keep_open(list(chain.from_iterable(keys)))
         if files is None:
             return None
         for which, each in enumerate(arrays):
@@ -214,7 +216,7 @@ def _form_of(array: Array) -> tuple[Store, tuple[int, ...], tuple[int, ...], boo
     sums = None if encoded is None else sums_of(encoded)
     if shape is None or sums is None or handle.layout.uniform_shard is None:
         return None
-    if handle.chunk_cache is not None or not handle.store.gives_files:
+    if handle.chunk_cache is not None or files_to_read(handle.store) is None:
         return None
     return handle.store, shape, array.shape, handle.config.read_missing_chunks, sums
 

@@ -40,7 +40,7 @@ from zardine.metadata.formats import to_documents
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.attempts import attempts
 from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, Reading, Store, Version, resolve_range
-from zardine.stores.wrappers.wrapper import WrapperStore
+from zardine.stores.wrappers.wrapper import WrappedFiles, WrapperStore
 
 CLAIM: Final = "zardine_claim"
 """Attribute of level 0: the token of the writer who alone may change the store, and the number of its last beat."""
@@ -276,8 +276,22 @@ class Claim:
         )
 
 
+class _ClaimedFiles(WrappedFiles):
+    """Files that are edited while the claim is held."""
+
+    __slots__ = ()
+
+    _store: ClaimedStore
+
+    def edit(self, key: str) -> AbstractContextManager[EditableFile | None]:
+        self._store.claim.sure()
+        return super().edit(key)
+
+
 class ClaimedStore(WrapperStore):
     """A store as it is for one change: once that has claimed it, each request looks whether that holds still."""
+
+    files_class = _ClaimedFiles
 
     def __init__(self, store: Store, claim: Claim) -> None:
         super().__init__(store)
@@ -330,10 +344,6 @@ class ClaimedStore(WrapperStore):
         else:
             self.claim.sure()
             super().erase_prefix(prefix)
-
-    def edit_file(self, key: str) -> AbstractContextManager[EditableFile | None]:
-        self.claim.sure()
-        return super().edit_file(key)
 
 
 def to_claim(store: Store, level: str) -> Store:

@@ -30,6 +30,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.array import Array
 from zardine.settings import thread_count
 from zardine.stores.base import Store
+from zardine.stores.file_seam import files_to_edit
 from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.storing.cell_bytes import can_write_files, read_encoded, write_encoded
 from zardine.vectors.storing.cells import CellArray
@@ -113,10 +114,11 @@ def _block_shape(old: tuple[int, ...] | None, new: tuple[int, ...] | None, rank:
 def _add_other_keys(array: Array, aside: Array, objects: Ints) -> None:
     """Let objects have the keys of ``aside``, too; writes into their files that were cut off come to an end first."""
     store, pairs = array.store, []
+    files = files_to_edit(store)
     for place in map(tuple, objects.tolist()):
         key = array._handle.key(place)
-        if store.edits_files:
-            with store.edit_file(key) as file:
+        if files is not None:
+            with files.edit(key) as file:
                 if file is not None:
                     file.mend()
         pairs.append((key, aside._handle.key(place)))

@@ -20,6 +20,7 @@ from zardine.engine.read_elements import element_chain, sums_of
 from zardine.kernel import KERNEL
 from zardine.nodes.array import Array
 from zardine.sharding.layout import ShardLayout
+from zardine.stores.file_seam import replace_files
 from zardine.vectors.storing.cell_bytes import by_shard
 
 _MOST_INDEX: Final = 4 * 2**20
@@ -118,7 +119,7 @@ def _extend(form: ShardForm, extensions: Sequence[_Extension]) -> list[list[int]
         edges = bounds[some.start : some.stop + 1]
         first, last = int(edges[0]), int(edges[-1])
         table = edges - first, rows[first:last], count, False, True
-        with store.new_files(keys[some.start : some.stop], changing=True) as files:
+        with replace_files(store, keys[some.start : some.stop], changing=True) as files:
             if files is None:
                 done: Sequence[Any] = [None] * len(some)
             else:

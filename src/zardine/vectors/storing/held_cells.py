@@ -120,7 +120,7 @@ class HeldChange(SureExit):
         """Lock the shards and read the cells of ``table``; whether all is usual."""
         assert KERNEL is not None
         of = self._of
-        self._files = of.store.new_files(keys, changing=True).__enter__()
+        self._files = of.store.files.replace(keys, changing=True).__enter__()
         if self._files is None:
             return False
         found = KERNEL.hold_cells(self._files, table, self._count * len(of.arrays), of.form[0], of.form[2])
@@ -152,7 +152,7 @@ class HeldChange(SureExit):
         values = list(chain.from_iterable(self._in_order(each.values) for each in log.cells.values()))
         try:
             contents = encode_log(log), serialize(agreed), serialize(settled)
-            lock = of.store._held_lock(document_key(of.path))
+            lock = of.store.files.held_lock(document_key(of.path))
             document, is_settled, closed = held.change(values, contents, version, lock, of.form[3], of.closes)
             for file in closed:
                 close_late(file.detach())

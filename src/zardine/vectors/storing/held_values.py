@@ -37,7 +37,8 @@ from zardine.limits import DOCUMENT, limit_of
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.nodes.array import Array
 from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, Reading, Store, Version, resolve_range
-from zardine.stores.wrappers.wrapper import WrapperStore
+from zardine.stores.file_seam import files_to_edit, files_to_read
+from zardine.stores.wrappers.wrapper import WrappedFiles, WrapperStore
 from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.claims import claim_of
@@ -71,8 +72,23 @@ class _Held:
         return tuple(data[start - self.start : stop - self.start] for start, stop in spans)
 
 
+class _HeldFiles(WrappedFiles):
+    """Files that, when they are edited, are no longer held as values."""
+
+    __slots__ = ()
+
+    _store: HeldValues
+
+    @sure_context
+    def edit(self, key: str) -> Generator[EditableFile | None, None, None]:
+        with self._store._changing(key), super().edit(key) as file:
+            yield file
+
+
 class HeldValues(WrapperStore):
     """A store whose values, once they or their ends were read, are not read again before they are written."""
+
+    files_class = _HeldFiles
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -167,7 +183,7 @@ class HeldValues(WrapperStore):
         """
         most = _MOST // max(1, len(keys))
         found: list[Reading | None] = [None] * len(keys)
-        if self._store.edits_files and most < _END:
+        if files_to_edit(self._store) and most < _END:
             return found
 
         def read(which: int) -> None:
@@ -176,7 +192,7 @@ class HeldValues(WrapperStore):
                 found[which] = held.reading
             elif keys[which] in self._absent:
                 return
-            elif self._store.edits_files:
+            elif files_to_edit(self._store):
                 found[which] = WrapperStore.read(self, keys[which], ((-_END, None),))
                 self._hold(keys[which], found[which])
             else:
@@ -265,11 +281,6 @@ class HeldValues(WrapperStore):
         self._names.clear()
 
     @sure_context
-    def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
-        with self._changing(key), super().edit_file(key) as file:
-            yield file
-
-    @sure_context
     def _changing(self, *keys: str, goes: bool = False) -> Generator[None, None, None]:
         """Forget values after they are changed, or somebody else was found to have changed them."""
         try:
@@ -333,7 +344,7 @@ def _folders_of(name: str) -> Iterator[tuple[str, str]]:
 
 def held_values(store: Store) -> Store:
     """Return ``store`` for one change: where files are at hand, which are looked at in their places, as it is."""
-    return store if store.gives_files else HeldValues(store)
+    return store if files_to_read(store) else HeldValues(store)
 
 
 def hold_shards(cells: Callable[[], Iterable[tuple[CellArray, Ints]]], store: Store) -> None:
@@ -349,7 +360,7 @@ def hold_shards(cells: Callable[[], Iterable[tuple[CellArray, Ints]]], store: St
         if array.array.shards is not None:
             space = array.array._handle.cache_space
             touched = keys_of(array.array, chunks[array.inside(chunks)] - np.asarray(array.origin))
-            keys += [key for key in touched if not (store.edits_files and INDEXES.get(space, key))]
+            keys += [key for key in touched if not (files_to_edit(store) and INDEXES.get(space, key))]
     store.hold(keys)
 
 

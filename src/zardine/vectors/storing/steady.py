@@ -18,6 +18,7 @@ from zardine.buffers import Ints
 from zardine.errors import ArrayChangedError, CorruptionError, DataError, NodeNotFoundError, ZardineError
 from zardine.nodes.array import Array
 from zardine.stores.attempts import CHANGES, attempts
+from zardine.stores.file_seam import files_to_read
 from zardine.vectors.format.change_log import Changed
 from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.storing.cells import CellArray
@@ -133,7 +134,7 @@ def read_alike(arrays: Sequence[CellArray], chunks: Ints) -> list[Cells] | None:
 
 def find_alike(arrays: Sequence[CellArray], chunks: Ints) -> FoundCells | None:
     """Where the cells of ``chunks`` of several arrays are: see :func:`read_alike`."""
-    if len(chunks) == 0 or not arrays[0].array.store.gives_files:
+    if len(chunks) == 0 or files_to_read(arrays[0].array.store) is None:
         return None
     origin = arrays[0].origin
     for array in arrays:
