@@ -17,7 +17,7 @@ _MOST: Final = 16
 _MOST_LARGE: Final = 2
 """Answers of many megabytes that are made at the same time; each takes a few times its size while it is made."""
 
-_limiters: Final[RunVar[dict[int, CapacityLimiter]]] = RunVar("zardine_limiters")
+_limiters: Final[RunVar[dict[int, CapacityLimiter]]] = RunVar("limiters of zardine")
 """Of an event loop, by how many they let in."""
 
 
