@@ -19,6 +19,7 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.vectors.content.parts import ENDS
 from zardine.vectors.exchange.file_parts import Piece
+from zardine.vectors.exchange.polygons import triangles_of
 from zardine.vectors.outside import warn
 
 LEGEND: Final = "# vertices x y z, faces of three of them"
@@ -50,8 +51,8 @@ def read_obj(source: Path, comments: list[str]) -> Piece:
     if not lines:
         return Piece(np.zeros((0, 3)), {}, {}, {ENDS: np.zeros((0, 3), np.int64)})
     tables = {kind: _numbers(source, [each for each in lines if each[1][0] == kind]) for kind in _CORNER}
-    faces = _faces(source, lines, {kind: len(table) for kind, table in tables.items()})
     positions, of_vertices = _vertices(source, tables["v"])
+    faces = _faces(source, lines, {kind: len(table) for kind, table in tables.items()}, positions)
     of_faces = dict[str, npt.NDArray[Any]]()
     for kind, corners in ((each, faces[each]) for each in _OF_CORNERS if (faces[each] >= 0).any()):
         name, width = _OF_CORNERS[kind]
@@ -106,7 +107,7 @@ def _numbers(source: Path, lines: Sequence[Words]) -> list[tuple[float, ...]]:
     return found
 
 
-def _faces(source: Path, lines: Sequence[Words], counts: Mapping[str, int]) -> dict[str, Ints]:
+def _faces(source: Path, lines: Sequence[Words], counts: Mapping[str, int], positions: Any) -> dict[str, Ints]:
     """The triangles, ``(F, 3)``: rows of vertices, of texture coordinates and of normals (-1: none).
 
     Raises :class:`DataError` for corners that name what is not there.
@@ -119,8 +120,9 @@ def _faces(source: Path, lines: Sequence[Words], counts: Mapping[str, int]) -> d
         if words[0] != "f":
             continue
         corners = [each.split("/") for each in words[1:]]
+        cuts = [(0, 1, 2)]
         for place, kind in enumerate(_CORNER):
-            rows = []
+            rows = list[int]()
             for corner in corners:
                 text = corner[place] if place < len(corner) else ""
                 row = _row(text, before[kind]) if text else -1
@@ -130,7 +132,9 @@ def _faces(source: Path, lines: Sequence[Words], counts: Mapping[str, int]) -> d
                         f"there are {counts[kind]}"
                     )
                 rows.append(row)
-            found[kind] += [[rows[0], rows[at], rows[at + 1]] for at in range(1, len(rows) - 1)]
+            if kind == "v" and len(rows) > 3:
+                cuts = triangles_of(positions[rows])
+            found[kind] += [[rows[a], rows[b], rows[c]] for a, b, c in cuts]
     return {kind: np.array(rows, np.int64).reshape(-1, 3) for kind, rows in found.items()}
 
 
