@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from pathlib import Path
@@ -49,10 +50,10 @@ def test_members_of_arrays(place: Path) -> None:
 
 
 def test_a_member_of_a_group(place: Path) -> None:
-    """When zarr-python can open such groups, the page is to say so."""
+    """zarr-python 3.1 opens no such group; later releases do."""
     add_member(place / "zarr.json", UNFINISHED_NODE, {"by": "x", "since": "2026-01-01T00:00:00+00:00", "id": 16 * "cd"})
-    with pytest.raises(TypeError, match=UNFINISHED_NODE):
-        zarr.open_group(place, mode="r")
+    with contextlib.suppress(TypeError):
+        assert [name for name, _ in zarr.open_group(place, mode="r").members()] == ["a"]
     check_readable(place / "a")
 
 
