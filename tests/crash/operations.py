@@ -6,16 +6,19 @@ for each broken promise, and ``done`` with the number of interrupts in the end.
 
 from __future__ import annotations
 
+import concurrent.futures.thread
 import os
 import random
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -180,10 +183,18 @@ def judge(operation: Operation, root: Path, old: State, new: State, error: BaseE
     return ""
 
 
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    """Raise what Ctrl-C raises, but a moment later within the pools of Python, which may wait for ever after that."""
+    if frame is not None and frame.f_code.co_filename in (threading.__file__, concurrent.futures.thread.__file__):
+        signal.setitimer(signal.ITIMER_REAL, 1e-4)
+        return
+    raise KeyboardInterrupt
+
+
 def interrupt(folder: Path, seed: int, rounds: int, names: Iterable[str]) -> int:
     """Interrupt operations at random moments, and print what is wrong. Return how many were interrupted."""
     chance, interrupts = random.Random(seed), 0
-    signal.signal(signal.SIGALRM, signal.default_int_handler)  # as for Ctrl-C
+    signal.signal(signal.SIGALRM, _interrupted)
     for number, name in enumerate(names):
         operation = OPERATIONS[name]
         start, root = folder / f"start-{number}", folder / "root"

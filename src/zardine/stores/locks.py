@@ -591,9 +591,7 @@ def remove_unused(above: int, name: str) -> bool:
     if not HAS_LOCKS:
         os.rmdir(name, dir_fd=above)
         return True
-    file = open_descriptor(name, _DIRECTORY | getattr(os, "O_NOFOLLOW", 0), dir_fd=above)
-    try:
-        _held[file] = _NOBODY
+    with _EmptyDirectory(above, name) as file:
         try:
             if not _lock_against_writers(file):
                 return False
@@ -603,8 +601,21 @@ def remove_unused(above: int, name: str) -> bool:
         with contextlib.suppress(FileNotFoundError):  # it is gone: see file_calls
             os.rmdir(name, dir_fd=above)
         return True
-    finally:
-        _let_go(file)
+
+
+class _EmptyDirectory(_LockedDirectory):
+    """``with _EmptyDirectory(above, name) as file:`` opens a directory that is about to be removed."""
+
+    __slots__ = ("_above",)
+
+    def __init__(self, above: int, name: str) -> None:
+        super().__init__(name)
+        self._above = above
+
+    def __enter__(self) -> int:
+        self._file = open_descriptor(self._path, _DIRECTORY | getattr(os, "O_NOFOLLOW", 0), dir_fd=self._above)
+        _held[self._file] = _NOBODY
+        return self._file
 
 
 def _lock_against_writers(file: int) -> bool:
