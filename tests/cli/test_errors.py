@@ -234,7 +234,7 @@ def test_arguments_are_named_as_options(run: Any, tmp_path: Path) -> None:
     vectors.write_points(tmp_path / "p.zv", np.repeat([[0.0], [50.0], [90.0]], 3, axis=1), chunk_shape=40)
     said = run("reshard", tmp_path / "old.zarr", "--shards", "2").stderr
     assert said == "Error: Zarr v2 has no shards: 'zardine convert' makes the array one of v3\n"
-    assert ": --format names the format" in run("vectors", "export", tmp_path / "p.zv", tmp_path / "p.csv").stderr
+    assert ": --format names the format" in run("vectors", "export", tmp_path / "p.zv", tmp_path / "p.xyz").stderr
     array = zardine.create_array(tmp_path / "a.zarr", data=[1])
     said = run("vectors", "info", tmp_path / "a.zarr").stderr
     assert said == f"Error: an array, not a group, is stored at {array.store_path}\n"
