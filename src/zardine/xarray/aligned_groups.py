@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from xarray import Dataset, Variable
@@ -28,6 +29,11 @@ def check_aligned(group: Group, written: Mapping[str, Dataset]) -> None:
         if isinstance(node, Array):
             arrays.setdefault(above, {})[name] = node
     sizes = {path: {**_stored_sizes(each), **_sizes_of(written.get(path))} for path, each in arrays.items()}
+
+    @cache
+    def index_of(path: str, name: str) -> Variable | None:
+        return _index(group, path, name, arrays[path], written)
+
     for path in sorted(arrays):
         for above in _groups_above(path):
             for dim in sizes[path].keys() & sizes.get(above, {}).keys():
@@ -38,7 +44,7 @@ def check_aligned(group: Group, written: Mapping[str, Dataset]) -> None:
                     )
                 if path not in written and above not in written:
                     continue
-                index, other = (_index(group, each, dim, arrays[each], written) for each in (path, above))
+                index, other = index_of(path, dim), index_of(above, dim)
                 if index is not None and other is not None and not index.equals(other):  # type: ignore[no-untyped-call]
                     raise ValueError(
                         f"{_place(group, path)} would have other values of the index {dim!r} after this write than "
