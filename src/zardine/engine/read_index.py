@@ -31,7 +31,7 @@ class StoredIndex:
     size: int
     version: Version | None
     held: HeldBytes
-    """What was read of the shard, the index and more."""
+    """The bytes of the shard that were read, of which the index is a part."""
     encoded: BytesLike
     """The index as it is stored."""
 

@@ -16,7 +16,7 @@ from zardine.settings import is_on
 from zardine.sharding.layout import ShardLayout
 
 _OF_MEMORY = 4
-"""What is read unasked of all objects of a call is this part of its memory, at most."""
+"""A call reads at most its memory divided by this along with indexes, for all its objects together."""
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -17,6 +17,8 @@ _UNITS: Final = re.compile(
     r"\s*(?P<zone>Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?\s*",
     re.ASCII | re.IGNORECASE,
 )
+UNITS_OF_TIME: Final = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
+"""The units in which xarray encodes times, and decodes numbers without a reference date as durations."""
 _SECOND: Final = 1_000_000
 """Microseconds, as all lengths here."""
 _DAY: Final = 86_400 * _SECOND
@@ -124,6 +126,12 @@ class _Scale:
     length: int
     """Microseconds of a unit; 0 for months."""
     months: int
+
+
+def date_of(value: Any, attributes: Mapping[str, Any]) -> str | None:
+    """Return a coordinate as a date by its attributes ``units`` and ``calendar``; ``None`` if it is no time."""
+    units = attributes.get("units")
+    return as_date(value, units, str(attributes.get("calendar", "standard"))) if isinstance(units, str) else None
 
 
 def as_date(value: Any, units: str, calendar: str) -> str | None:
@@ -272,4 +280,4 @@ def _zone(text: str) -> int:
     return (-1 if text[0] == "-" else 1) * (hours * 60 + minutes) * 60 * _SECOND
 
 
-__all__ = ["CALENDARS", "Calendar", "as_date", "date_ticks", "is_mixed", "seconds_of"]
+__all__ = ["CALENDARS", "UNITS_OF_TIME", "Calendar", "as_date", "date_of", "date_ticks", "is_mixed", "seconds_of"]

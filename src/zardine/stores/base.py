@@ -24,7 +24,7 @@ from functools import lru_cache
 from io import BytesIO
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
+from typing import ClassVar, Final, Protocol, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError
@@ -37,9 +37,6 @@ from zardine.stores.locks import KeyedLock
 from zardine.stores.object_meter import RequestMeter
 from zardine.stores.open_files import EditableFile, FilePart, OpenFile
 from zardine.stores.zarr_python_names import ZarrPythonNames
-
-if TYPE_CHECKING:
-    pass
 
 
 class Versioned(Protocol):

@@ -12,12 +12,11 @@ import pandas as pd  # type: ignore[import-untyped]
 from xarray import SerializationWarning, Variable
 from xarray.backends.zarr import encode_zarr_variable
 from xarray.core import duck_array_ops
-from xarray.core.common import _contains_datetime_like_objects
 
+from zardine.metadata.cf_time import UNITS_OF_TIME
 from zardine.user_warnings import warn_user
-from zardine.xarray.round_trip import DECODED, UNITS_OF_TIME, RoundTrip, has_times, signed_as, with_long_unit
+from zardine.xarray.round_trip import DECODED, MARKS, RoundTrip, has_times, is_of_times, signed_as, with_long_unit
 
-_MARKS: Final = ("_FillValue", "missing_value")
 _HAS_FORMAT: Final = "zarr_format" in signature(encode_zarr_variable).parameters
 
 
@@ -113,7 +112,7 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
         raise
     if "calendar" in ready.encoding and "calendar" in made.attrs:
         made.attrs["calendar"] = variable.encoding["calendar"]
-    mark = next((made.attrs[each] for each in _MARKS if each in made.attrs), None)
+    mark = next((made.attrs[each] for each in MARKS if each in made.attrs), None)
     if mark is not None and made.dtype.kind in "iu" and made.dtype.itemsize == 8 and ready.dtype.kind == "f":
         missing = ready.isnull().data  # floats are no such integers as the largest
         data = duck_array_ops.where(missing, made.dtype.type(mark), made.data)  # type: ignore[no-untyped-call]
@@ -122,7 +121,7 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
         return made
     made = made.copy(deep=False, data=made.data.view(stored))
     made.attrs["_Unsigned"] = variable.encoding["_Unsigned"]
-    for each in _MARKS:
+    for each in MARKS:
         is_marked = each in made.attrs and each not in variable.attrs
         if is_marked and (stored.kind == "i" or zarr_format == 2):  # else xarray reads the signed integer alone
             made.attrs[each] = np.asarray(made.attrs[each]).view(stored)[()]
@@ -150,7 +149,7 @@ def _without_nan_marks(variable: Variable) -> Variable:
 def _known(variable: Variable, name: Hashable) -> Variable:
     """Return a variable whose text is known: missing text is an object, and objects of Dask, but dates, are loaded."""
     is_text = variable.dtype.kind == "T" and hasattr(variable.dtype, "na_object")
-    if variable.dtype.kind == "O" and variable.chunks is not None and not _contains_datetime_like_objects(variable):
+    if variable.dtype.kind == "O" and variable.chunks is not None and not is_of_times(variable):
         warn_user(
             f"variable {name!r} is a dask array with dtype=object, and is loaded into memory to see what it holds: to "
             "avoid that, convert it first, as with .astype(np.dtypes.StringDType())",
@@ -166,7 +165,7 @@ def _with_mark_for_text(variable: Variable) -> Variable:
     xarray stores the empty text in any case, without saying so. None is chosen if there is empty text among the values,
     or if Dask computes them. Of text it is no ``_FillValue``, with which xarray opens no text of Zarr v3.
     """
-    is_marked = any(holder.get(each) is not None for holder in (variable.encoding, variable.attrs) for each in _MARKS)
+    is_marked = any(holder.get(each) is not None for holder in (variable.encoding, variable.attrs) for each in MARKS)
     if variable.dtype.kind not in "OT" or is_marked or variable.chunks is not None:
         return variable
     values = variable.values.astype(object)
@@ -210,7 +209,7 @@ def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
     meant = signed_as(stored, encoding["_Unsigned"])
     found.encoding["dtype"] = meant
     del found.encoding["_Unsigned"]
-    for each in _MARKS:
+    for each in MARKS:
         if encoding.get(each) is not None:
             found.encoding[each] = _as_integer(encoding[each], each, stored, meant)
     return found, stored

@@ -17,10 +17,14 @@ import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]
 from xarray import Variable, conventions
 from xarray.coding.times import CFDatetimeCoder
+from xarray.core.common import _contains_datetime_like_objects
 
+from zardine.metadata.cf_time import UNITS_OF_TIME
+
+MARKS: Final = ("_FillValue", "missing_value")
+"""The attributes that say which value stands for a missing one."""
 DECODED: Final = (
-    "_FillValue",
-    "missing_value",
+    *MARKS,
     "scale_factor",
     "add_offset",
     "_Unsigned",
@@ -30,8 +34,6 @@ DECODED: Final = (
     "_Encoding",
 )
 """The attributes that change what a reader makes of stored values."""
-UNITS_OF_TIME: Final = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
-"""The units in which xarray encodes times; it also decodes months of the calendar 360_day."""
 
 _ABBREVIATIONS: Final = {
     short: word
@@ -53,6 +55,11 @@ def has_times(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "mM"
 
 
+def is_of_times(variable: Variable) -> bool:
+    """Return whether a decoded variable has dates or durations, of NumPy or of cftime."""
+    return has_times(variable.dtype) or _contains_datetime_like_objects(variable)
+
+
 def _is_exact(given: np.dtype[Any], made: np.dtype[Any], decoding: Mapping[str, Any]) -> bool:
     """Return whether every value of ``given`` comes back, so that none needs to be looked at."""
     changing = {name: value for name, value in decoding.items() if name not in ("calendar", "dtype")}
@@ -64,7 +71,7 @@ def _is_exact(given: np.dtype[Any], made: np.dtype[Any], decoding: Mapping[str, 
         digits = np.finfo(made).nmant + 1 if made.kind in "fc" else 64
         return not changing and np.can_cast(given, made, "safe") and (given.kind not in "iu" or _bits(given) <= digits)
     if given.kind in "US":
-        is_marked = any(decoding.get(each) is not None for each in ("_FillValue", "missing_value"))
+        is_marked = any(decoding.get(each) is not None for each in MARKS)
         fits = made.kind in "TO" or (given.kind == made.kind and given <= made)
         return fits and not is_marked and "_Encoding" not in decoding
     return given.kind == "V"

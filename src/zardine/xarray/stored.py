@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from xarray import Variable, conventions
-from xarray.core.common import _contains_datetime_like_objects
 
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
 from zardine.xarray.data_store import GroupDataStore
 from zardine.xarray.encoding import encode_for
-from zardine.xarray.round_trip import DECODED, has_times
+from zardine.xarray.round_trip import DECODED, is_of_times
 
 
 def decoded_variables(
@@ -58,11 +57,6 @@ def as_stored(name: Hashable, new: Variable, old: Variable, array: Array, zarr_f
             f"Mismatched dtypes for variable {name!r}: the store has {array.dtype}, the dataset {new.dtype}"
         )
     return encode_for(found, name, zarr_format, decoding, array.dtype)
-
-
-def is_of_times(variable: Variable) -> bool:
-    """Return whether a decoded variable has dates or durations, of NumPy or of cftime."""
-    return has_times(variable.dtype) or _contains_datetime_like_objects(variable)
 
 
 def _is_encoded(name: Hashable, new: Variable, decoding: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from zardine.errors import ZardineError
 from zardine.metadata.axis_names import dimension_names
-from zardine.metadata.cf_time import as_date, date_ticks
+from zardine.metadata.cf_time import date_of, date_ticks
 from zardine.server.served import Served
 from zardine.server.viewer.axes import Coordinate, axis_kind, coordinate
 from zardine.server.viewer.snapshot import Snapshot
@@ -50,7 +50,7 @@ def dates_along(
 ) -> list[tuple[float, str]]:
     """Return round dates between two indices of an axis, each with the index, which need not be whole.
 
-    None where the coordinates are no times, or neither rise nor fall throughout.
+    There are none where the coordinates are no times, or neither rise nor fall throughout.
     """
     try:
         known = _coordinate(served, snapshot, path, axis)
@@ -85,8 +85,7 @@ def _label(axis: Coordinate, index: int) -> str:
         return f"{abs(float(value)):.7g}°{side}"
     if not isinstance(units, str) or axis.array.dtype.kind not in "iuf":
         return str(exact(value))
-    date = as_date(value, units, str(attributes.get("calendar", "standard")))
-    return date or f"{exact(value)} {units}"
+    return date_of(value, attributes) or f"{exact(value)} {units}"
 
 
 __all__ = ["dates_along", "labels", "labels_along"]

@@ -290,7 +290,7 @@ def _picture(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool])
 
 
 def _expression(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
-    """The Python expression of a box of ``axes``, at one index of each other axis but ``whole``, of which all are."""
+    """Return the Python expression of a box of ``axes``, with all of the axes ``whole`` and one index of each other."""
     snapshot = _snapshot(viewed, path, query.snapshot())
     shape = snapshot.array.shape
     spans: list[Span] = list(query.at(shape)) if snapshot.array.size else [None] * len(shape)

@@ -13,7 +13,7 @@ import numpy as np
 from zardine.errors import ZardineError
 from zardine.hierarchy.find import child_names
 from zardine.metadata.axis_names import dimension_names
-from zardine.metadata.cf_time import as_date, is_mixed, seconds_of
+from zardine.metadata.cf_time import UNITS_OF_TIME, as_date, is_mixed, seconds_of
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
@@ -29,8 +29,6 @@ _MOST_MEMBERS: Final = 128
 """Arrays of a group that are looked at to tell whether xarray opens it."""
 _DECODED: Final = ("scale_factor", "add_offset", "_Unsigned", "dtype")
 """Attributes by which xarray makes other values of those that are stored."""
-_LENGTHS_OF_TIME: Final = ["days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"]
-"""Units whose numbers xarray makes differences of times."""
 _TAKEN: Final = ("self", "indexers", "method", "tolerance", "drop", "missing_dims")
 """Names of parameters of ``sel`` and ``isel``: a dimension of this name is written as a key."""
 _YEARS: Final = (1678, 2261)
@@ -109,7 +107,7 @@ def _labels_of(known: Coordinate, span: int | tuple[int, int]) -> tuple[list[str
         if not isinstance(span, int) or len(set(texts)) < len(texts) or isinstance(attributes.get("_FillValue"), str):
             return None
         return [_quoted(texts[span])], False
-    if values.dtype.kind not in "iuf" or units in _LENGTHS_OF_TIME or not _is_exact(values, metadata):
+    if values.dtype.kind not in "iuf" or units in UNITS_OF_TIME or not _is_exact(values, metadata):
         return None
     if not (_is_sorted(values) or (isinstance(span, int) and len(np.unique(values)) == len(values))):
         return None
@@ -192,7 +190,7 @@ def _is_unchanged(metadata: ArrayMetadata) -> bool:
     """Return whether xarray has the values as they are stored; those that are missing may be NaN."""
     attributes = metadata.attributes
     units = attributes.get("units")
-    if any(name in attributes for name in _DECODED) or units in _LENGTHS_OF_TIME:
+    if any(name in attributes for name in _DECODED) or units in UNITS_OF_TIME:
         return False
     if isinstance(units, str) and " since " in units:
         return False

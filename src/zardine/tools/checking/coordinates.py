@@ -18,7 +18,7 @@ from zardine.engine.layout import ArrayLayout
 from zardine.errors import ZardineError
 from zardine.hierarchy.find import find_node
 from zardine.metadata.axis_names import dimension_names
-from zardine.metadata.cf_time import as_date
+from zardine.metadata.cf_time import date_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
@@ -131,9 +131,7 @@ def _text(value: Any, attributes: Mapping[str, Any]) -> str | None:
         return str(value) or None
     if not np.isfinite(value):
         return None
-    units = attributes.get("units")
-    date = as_date(value, units, str(attributes.get("calendar", "standard"))) if isinstance(units, str) else None
-    return date or str(value).removesuffix(".0")
+    return date_of(value, attributes) or str(value).removesuffix(".0")
 
 
 __all__ = ["name_coordinates", "touched"]
