@@ -11,6 +11,7 @@ import pytest
 from zardine import vectors
 from zardine.vectors.changing.creating import StoreOptions
 from zardine.vectors.exchange.formats import ImportOptions
+from zardine.vectors.exchange.tables import TABLE_OPTIONS
 from zardine.vectors.polylines import LineOptions, LineQuestions
 from zardine.vectors.reading.query import QueryOptions
 
@@ -44,9 +45,9 @@ def test_options_of_stores_are_those_of_points() -> None:
     assert names(StoreOptions) <= named(vectors.write_points)
 
 
-def test_import_takes_the_options_of_every_writer_that_it_calls() -> None:
+def test_import_takes_the_options_of_tables_and_of_every_writer_that_it_calls() -> None:
     writers = (vectors.write_points, vectors.write_polylines, vectors.write_mesh, vectors.write_skeleton)
-    assert names(ImportOptions) == set().union(*map(named, writers))
+    assert names(ImportOptions) == set(TABLE_OPTIONS).union(*map(named, writers))
 
 
 def test_what_is_no_option_is_refused_as_any_other_argument() -> None:
