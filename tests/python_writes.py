@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from zardine.engine import write
-from zardine.nodes import array
 
 
 def write_by_python(put: Callable[[Any, str, Any], None] = setattr) -> None:
     """From now on change files in part without the kernel's own calls; ``put`` puts what does that in place."""
     put(write, "change_files", lambda handle, plan, parts, *others: parts)
-    put(array, "write_block", lambda *_, **__: False)

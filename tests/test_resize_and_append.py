@@ -1,8 +1,6 @@
 """Changing the shape of an array, and in which order that reaches the store."""
 
-import fcntl
 import json
-import os
 import threading
 import time
 from pathlib import Path
@@ -12,14 +10,12 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine import Array
 from zardine.engine.changed_files import note_changed
-from zardine.engine.write_block import append_block
-from zardine.errors import ArrayChangedError, CorruptionError, ReadOnlyError, StoreError
+from zardine.engine.write import write_plan
+from zardine.errors import CorruptionError, ReadOnlyError, StoreError
 from zardine.hierarchy.update import StoredNode
 from zardine.kernel import KERNEL
 from zardine.storage import Condition, CountingStore, LocalStore, MemoryStore, WrapperStore
-from zardine.stores.locks import FileLock
 
 LAYOUTS = pytest.mark.parametrize(
     "arguments",
@@ -214,28 +210,20 @@ def test_an_append_that_meets_a_damaged_chunk_is_taken_back_in_all_others(tmp_pa
     assert (array[5:] == 0).all()
 
 
-@pytest.mark.parametrize("kernel", [True, False], ids=["kernel", "python"])
 def test_an_append_that_is_interrupted_once_its_shape_is_stored_has_happened(
-    kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = made(LocalStore(tmp_path), chunks=(2, 8))
     array.resize((5, 8))
     array.append(VALUES[5:6])
     replaced_by = StoredNode.replaced_by
 
-    def interrupted(node: Any, document: bytes) -> Any:
-        raise KeyboardInterrupt
-
-    def interrupted_after(self: Any, changed: Any) -> Any:
+    def interrupted(self: Any, changed: Any) -> Any:
         replaced_by(self, changed)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        if kernel and KERNEL is not None:
-            patched.setattr("zardine.nodes.array.remember", interrupted)
-        else:
-            patched.setattr("zardine.nodes.array.append_block", lambda *_: False)
-            patched.setattr(StoredNode, "replaced_by", interrupted_after)
+        patched.setattr(StoredNode, "replaced_by", interrupted)
         with pytest.raises(KeyboardInterrupt):
             array.append(VALUES)
     assert zardine.open_array(LocalStore(tmp_path)).shape == (14, 8)
@@ -263,7 +251,7 @@ def test_what_an_append_has_stored_in_part_when_it_is_interrupted_never_appears(
 
     with open(tmp_path / "c/1/1", "rb") as busy, monkeypatch.context() as patched:
         fcntl.flock(busy, fcntl.LOCK_EX)
-        patched.setattr("zardine.engine.write_block.note_changed", interrupted)
+        patched.setattr("zardine.engine.changed_files.note_changed", interrupted)
         with pytest.raises(KeyboardInterrupt):
             array.append(VALUES[6:7])
     array.resize((8, 8))
@@ -271,33 +259,30 @@ def test_what_an_append_has_stored_in_part_when_it_is_interrupted_never_appears(
     assert (array[6:] == -1).all()
 
 
-@pytest.mark.skipif(KERNEL is None, reason="without the kernel the document is stored by itself")
 def test_a_document_that_another_program_replaces_meanwhile_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = made(LocalStore(tmp_path), chunks=(2, 8))
     array.resize((5, 8))
     array.append(VALUES[5:6])
-    seen = []
+    calls = []
 
-    def after(*given: Any) -> bool:
-        if not seen:  # a program that takes no locks
+    def meanwhile(*given: Any, **named: Any) -> None:
+        write_plan(*given, **named)
+        calls.append(given)
+        if len(calls) == 1:  # a program that takes no locks
             text = (tmp_path / "zarr.json").read_text().replace('"attributes": {}', '"attributes": {"a": 1}')
             (tmp_path / "new").write_text(text)
             (tmp_path / "new").replace(tmp_path / "zarr.json")
-        seen.append(append_block(*given))
-        return seen[-1]
 
-    monkeypatch.setattr("zardine.nodes.array.append_block", after)
+    monkeypatch.setattr("zardine.nodes.array.write_plan", meanwhile)
     for row, values in enumerate(VALUES[:3], 6):
         array.append(values[None])
         again = zardine.open_array(LocalStore(tmp_path))
         assert (array.shape, again.shape, dict(again.attrs)) == ((row + 1, 8), (row + 1, 8), {"a": 1})
-    assert seen == [False, True, True, True]  # the second with the lock that Python holds
     assert (again[6:] == VALUES[:3]).all()
 
 
-@pytest.mark.skipif(KERNEL is None, reason="without the kernel the document is stored by itself")
 def test_an_append_waits_for_who_has_the_document(tmp_path: Path) -> None:
     """And is seen by other handles, and other threads of the same one, with its length."""
     array = made(LocalStore(tmp_path), chunks=(2, 8))
@@ -339,8 +324,7 @@ def test_what_other_threads_do_with_the_handle_meanwhile_loses_nothing(
     long_ago = array.metadata
     array.append(VALUES[5:6])
     array.append(VALUES[6:7])
-    where, name = ("zardine.nodes.array", "append_block") if waits else ("zardine.Array", "_append_at_once")
-    rest, buffered = append_block if waits else Array._append_at_once, array.buffered()
+    buffered = array.buffered()
 
     def other_thread() -> None:
         if not waits:
@@ -349,13 +333,14 @@ def test_what_other_threads_do_with_the_handle_meanwhile_loses_nothing(
             buffered.__enter__()
             array[0] = 99
 
-    def meanwhile(*given: Any) -> Any:
-        thread = threading.Thread(target=other_thread)
-        thread.start()
-        thread.join()
-        return rest(*given)
+    def meanwhile(*given: Any, **named: Any) -> None:
+        if named:  # not what the other thread writes
+            thread = threading.Thread(target=other_thread)
+            thread.start()
+            thread.join()
+        write_plan(*given, **named)
 
-    monkeypatch.setattr(f"{where}.{name}", meanwhile)
+    monkeypatch.setattr("zardine.nodes.array.write_plan", meanwhile)
     assert array.append(VALUES[7:]) == (8, 8)
     assert (zardine.open_array(LocalStore(tmp_path))[...] == VALUES).all()
     if waits:
@@ -363,56 +348,6 @@ def test_what_other_threads_do_with_the_handle_meanwhile_loses_nothing(
         array[0] = 100
         buffered.__exit__(None, None, None)
         assert (zardine.open_array(LocalStore(tmp_path))[0] == 100).all()
-
-
-@pytest.mark.skipif(KERNEL is None, reason="without the kernel nothing is stored before the document is locked")
-@pytest.mark.parametrize("others", [0, 1, 5])
-def test_an_append_that_comes_half_way_and_then_is_refused_leaves_nothing(
-    others: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some of its chunks are stored; then another one is found locked, and the array is about to be resharded."""
-    array = made(LocalStore(tmp_path), chunks=(2, 8))
-    array.resize((4, 8))
-    array.append(VALUES[4:5])
-    document = (tmp_path / "zarr.json").read_text()
-    closing = document.replace("{", '{"zardine_resharding": {"must_understand": false},', 1)
-    busy = os.open(tmp_path / "c" / "2" / "0", os.O_RDONLY)
-    calls = []
-
-    def other_append(lock: FileLock) -> FileLock:
-        monkeypatch.setattr(FileLock, "__enter__", enter)
-        assert zardine.open_array(tmp_path, mode="r+").append(np.full((others, 8), 7)) == (5 + others, 8)
-        return enter(lock)
-
-    def half(*given: Any) -> bool:
-        calls.append(len(calls))
-        if len(calls) > 1:
-            return append_block(*given)
-        fcntl.flock(busy, fcntl.LOCK_EX)
-        threading.Timer(0.3, fcntl.flock, (busy, fcntl.LOCK_UN)).start()
-        if others:  # once the kernel has let go of the document
-            monkeypatch.setattr(FileLock, "__enter__", other_append)
-        assert not append_block(*given)
-        if not others:
-            (tmp_path / "zarr.json").write_text(closing)
-        return False
-
-    enter = FileLock.__enter__
-    monkeypatch.setattr("zardine.nodes.array.append_block", half)
-    if others:
-        assert array.append(VALUES[5:8]) == (5 + others + 3, 8)
-    else:
-        with pytest.raises(ArrayChangedError):
-            array.append(VALUES[5:8])
-        assert sorted(each.name for each in (tmp_path / "c").iterdir()) == ["0", "1", "2"]
-        (tmp_path / "zarr.json").write_text(document)
-    os.close(busy)
-    assert zardine.verify(tmp_path).faults == ()
-    again = zardine.open_array(tmp_path, mode="r+")
-    expected = [VALUES[:5]] if not others else [VALUES[:5], np.full((others, 8), 7), VALUES[5:8]]
-    np.testing.assert_array_equal(again[...], np.concatenate(expected))
-    again.resize((30, 8))
-    assert (again[sum(map(len, expected)) :] == -1).all()
 
 
 def test_a_shape_that_hides_data_is_stored_before_the_data_goes() -> None:

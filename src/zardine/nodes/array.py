@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from math import prod
 from operator import index as as_index
 from types import GenericAlias
@@ -37,7 +36,6 @@ from zardine.engine.opened import opened_before, remember_opened
 from zardine.engine.read_block import read_block
 from zardine.engine.stored import data_version
 from zardine.engine.write import check_strategy, write_plan
-from zardine.engine.write_block import Growth, append_block, write_block
 from zardine.engine.write_buffer import WriteBuffer
 from zardine.errors import (
     ChunkTooLargeError,
@@ -64,9 +62,7 @@ from zardine.indexing.parse import (
 from zardine.indexing.plan import make_plan
 from zardine.indexing.selection import GridSelection, Selection, SelectionLike
 from zardine.metadata.documents import ArrayMetadata
-from zardine.metadata.seen_documents import remember
 from zardine.metadata.v2 import in_words_of_the_document
-from zardine.metadata.v3 import serialize
 from zardine.nodes.array_base import StoredFacts
 from zardine.nodes.assign import broadcast_values, cast_values, check_output
 from zardine.nodes.attributes import Attributes, AttributesChange
@@ -84,7 +80,7 @@ from zardine.nodes.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.public_names import public
 from zardine.shown_text import printable
 from zardine.stores.attempts import attempts
-from zardine.stores.base import Store, Version
+from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 
@@ -327,8 +323,7 @@ class Array(StoredFacts):
             values = broadcast_values(
                 self._cast(value, chunks.dtype), block.counts if block.dropped is None else block.shape
             ).reshape(block.counts)
-            if not write_block(handle, block, values):
-                write_plan(handle, plan_block(handle, block), values)
+            write_plan(handle, plan_block(handle, block), values)
             return
         fields, selection = split_fields(selection)
         self._set(parse_any(selection, self.shape), value, fields)
@@ -424,11 +419,6 @@ class Array(StoredFacts):
         check_strategy(self._handle)
         self.flush()
         exclusive = self.store.lock_is_exclusive
-        if exclusive and self._entry is None:
-            before = self._handle
-            done = self._append_at_once(before, _known_version(before), values, axis, None)
-            if done is not None:
-                return done
         waits = Writing(self._handle) if exclusive else nullcontext()
         with waits, self.store.lock(document_key(self.path, self.metadata)):
             for last in attempts():
@@ -436,10 +426,6 @@ class Array(StoredFacts):
                 stored, before = self._stored(surely=last.number > 1)
                 refuse_closing(before, stored.metadata)
                 old = before.layout.metadata.shape
-                done = self._append_at_once(before, stored.version, values, axis, self.store) if exclusive else None
-                if done is not None:
-                    self._keep_entry()
-                    return done
                 handle, block = grown_by(before, stored.metadata, values.shape, axis)
                 grown = handle.layout.metadata
                 direct = handle if handle.buffer is None else replace(handle, buffer=None)
@@ -480,41 +466,6 @@ class Array(StoredFacts):
             f"the array has grown from {old} to {grown} all the same: the new elements are stored in part, and read as "
             "the fill value elsewhere; write them to their place, do not append them again"
         )
-
-    def _append_at_once(
-        self, before: ArrayHandle, version: Version | None, values: npt.NDArray[Any], axis: int, locked: Store | None
-    ) -> tuple[int, ...] | None:
-        """Append by one call of the kernel, if the document of ``before`` is of this ``version``. Gives the new shape.
-
-        This thread has it ``locked`` in that store; else the kernel does so. ``None``: all of it is to be done in
-        another way, even what is done.
-        """
-        metadata = before.layout.metadata
-        if version is None or not before.watched or before.buffer is not None or metadata.zarr_format != 3:
-            return None
-        try:
-            handle, block = grown_by(before, metadata, values.shape, axis)
-        except ValueError:
-            if locked is not None:
-                raise
-            return None  # it may fit by now
-        grown = handle.layout.metadata
-        if not values.size:
-            return None
-        key, document = document_key(self.path, grown), serialize(grown)
-
-        def keep(version: Version) -> None:
-            remember(grown, document)
-            self._use(handle)
-            note_fresh(handle, version)
-
-        undo = partial(self._take_back, handle)
-        try:
-            done = append_block(handle, block, values, Growth(key, document, version, keep, undo, locked))
-        except BaseException:
-            undo()
-            raise
-        return grown.shape if done else None
 
     def _take_back(self, grown: ArrayHandle) -> None:
         """Remove what was stored for a longer array, and is beyond the end that the document says.
@@ -814,13 +765,6 @@ class Array(StoredFacts):
         if self._entry is not None:
             consolidated, path = self._entry
             consolidated.keep_true([path])
-
-
-def _known_version(handle: ArrayHandle) -> Version | None:
-    """Return the version of the document that says what a handle does, if it was that when it was seen last."""
-    watch = handle.watch
-    version, document = watch.document
-    return version if document == handle.layout.metadata.document and watch.version == version else None
 
 
 def _is_same_but_for_shape(handle: ArrayHandle, metadata: ArrayMetadata) -> bool:

@@ -1,10 +1,8 @@
-"""Small blocks that are written without a plan: as if they were written with one."""
+"""Small blocks that are written to files by the kernel: as if Python wrote them."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,14 +11,12 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.engine import write
-from zardine.engine.freshness import known_document
+from python_writes import write_by_python
 from zardine.errors import ArrayChangedError, CorruptionError
 from zardine.kernel import KERNEL
-from zardine.nodes import array as arrays
 from zardine.stores.local import beside
 
-pytestmark = pytest.mark.skipif(KERNEL is None, reason="without the kernel every block has a plan")
+pytestmark = pytest.mark.skipif(KERNEL is None, reason="compares the kernel with Python")
 
 SHAPE = (40, 52)
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -39,20 +35,6 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     },
     "all chunks stored": {"chunks": (5, 13), "shards": (20, 26), "config": {"write_empty_chunks": True}},
 }
-
-
-@pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The plans by which something was written."""
-    plans: list[Any] = []
-    put = write.write_plan
-
-    def seen(handle: Any, plan: Any, *rest: Any, **more: Any) -> None:
-        plans.append(plan)
-        put(handle, plan, *rest, **more)
-
-    monkeypatch.setattr(arrays, "write_plan", seen)
-    return plans
 
 
 def create(path: Path, **options: Any) -> zardine.Array:
@@ -75,43 +57,28 @@ def any_block(rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_files_have_the_bytes_that_a_plan_gives_them(
-    layout: str, tmp_path: Path, planned: list[Any], monkeypatch: pytest.MonkeyPatch
+def test_files_have_the_bytes_that_python_gives_them(
+    layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(len(layout))
     here, there = (create(tmp_path / name, **LAYOUTS[layout]) for name in "ab")
     expected = np.zeros(SHAPE, here.dtype)
-    few = 0
     for number in range(40):
         block = any_block(rng)
         values = np.asarray(rng.integers(0, 2 + number % 5, expected[block].shape), here.dtype)
         if values.ndim:
             values = np.asfortranarray(values) if number % 3 else values[..., ::-1]
-        planned.clear()
         here[block] = values
-        few += len(planned)
         with monkeypatch.context() as patched:
-            patched.setattr(arrays, "write_block", lambda *_, **__: False)
+            write_by_python(patched.setattr)
             there[block] = values
         expected[block] = values
         assert files(tmp_path / "a") == files(tmp_path / "b")
         np.testing.assert_array_equal(here[...], expected)
     np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], expected)
-    assert few < 10  # those that leave nothing to be stored
 
 
-def test_appends_take_no_plan(tmp_path: Path, planned: list[Any]) -> None:
-    array = zardine.create_array(tmp_path / "a", shape=(0, 52), dtype="i4", chunks=(5, 13), shards=(20, 26))
-    values = np.arange(45 * 52, dtype="i4").reshape(45, 52)
-    array.append(values[:0])
-    del planned[:]
-    for start in range(0, 45, 3):
-        array.append(values[start : start + 3])
-    assert planned == []
-    np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], values)
-
-
-def test_what_lies_beyond_the_array_gives_way_as_with_a_plan(tmp_path: Path) -> None:
+def test_what_lies_beyond_the_array_gives_way(tmp_path: Path) -> None:
     array = create(tmp_path / "a", shape=(12, 13), chunks=(10, 13), compressors=None)
     array[...] = 7
     array.resize((25, 13), erase=False)
@@ -125,72 +92,8 @@ def test_what_lies_beyond_the_array_gives_way_as_with_a_plan(tmp_path: Path) -> 
     assert array[19].tolist() == [6, 6, 6, 8, *[6] * 9]
 
 
-def _locked(path: Path) -> Callable[[], None]:
-    file = os.open(path, os.O_RDWR)
-    fcntl.flock(file, fcntl.LOCK_EX)
-    return lambda: os.close(file)
-
-
-def test_a_file_that_another_edits_is_waited_for(tmp_path: Path, planned: list[Any]) -> None:
-    array = create(tmp_path / "a", chunks=(10, 13))
-    array[...] = 1
-    planned.clear()
-    unlock = _locked(tmp_path / "a" / "c" / "0" / "0")
-
-    class PlannedError(Exception):
-        pass
-
-    def wait(*_: Any, **__: Any) -> None:
-        raise PlannedError
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(arrays, "write_plan", wait)
-        with pytest.raises(PlannedError):
-            array[5:15, 0:5] = 2  # of which one file is free
-    assert (array[0:10, 0:5] == 1).all()
-    unlock()
-    array[5:15, 0:5] = 2
-    assert planned == []
-    assert (array[5:15, 0:5] == 2).all()
-
-
-def test_who_changes_the_array_is_waited_for_and_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    array = create(tmp_path / "a", chunks=(10, 13))
-    array[...] = 1
-    document = known_document(array._handle)
-    folder = os.open(tmp_path / "a", os.O_RDONLY)
-    with array.store.files.replace(["c/0/0"], changing=True, document=document) as files:
-        assert files is not None
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with array.store.files.replace(["c/0/0"], changing=True, document=document) as files:
-        assert files is None
-    waits: list[Any] = []
-    monkeypatch.setattr(arrays, "write_plan", lambda *_: waits.append(_))
-    array[3:5, 2:4] = 2
-    assert len(waits) == 1
-    assert (array[...] == 1).all()
-    os.close(folder)
-    array[3:5, 2:4] = 3
-    assert len(waits) == 1
-    assert (array[3:5, 2:4] == 3).all()
-
-
-def test_a_document_that_others_have_changed_is_read_again_once(tmp_path: Path, planned: list[Any]) -> None:
-    ours = create(tmp_path / "a", chunks=(10, 13))
-    ours[...] = 1
-    planned.clear()
-    zardine.open_array(tmp_path / "a", mode="r+").attrs["by"] = "another"
-    for number in range(3):
-        ours[number, 2:4] = 2
-    assert len(planned) == 1
-    assert (ours[:3, 2:4] == 2).all()
-    assert (ours[3:] == 1).all()
-
-
 @pytest.mark.parametrize("endian", ["little", "big"])
-def test_parts_of_large_raw_chunks(endian: str, tmp_path: Path, planned: list[Any]) -> None:
+def test_parts_of_large_raw_chunks(endian: str, tmp_path: Path) -> None:
     size, count = 300_000, 4
     array = zardine.create_array(
         tmp_path / "a",
@@ -204,7 +107,6 @@ def test_parts_of_large_raw_chunks(endian: str, tmp_path: Path, planned: list[An
     )
     expected = np.arange(count * size, dtype="f8")
     array[...] = expected
-    planned.clear()
     path = tmp_path / "a" / "c" / "1"
     for start, stop, step in [
         (size, 2 * size, 1),
@@ -225,7 +127,6 @@ def test_parts_of_large_raw_chunks(endian: str, tmp_path: Path, planned: list[An
     array[size + 3] = 1
     array[size : size + 100_000] = 0
     assert not path.exists()
-    assert len(planned) == 2  # those that leave nothing to be stored
 
 
 @pytest.mark.parametrize("cut", [-8, 8])
@@ -280,27 +181,3 @@ def test_a_handle_that_is_stale_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ArrayChangedError, match="open it again"):
         array[0:5, 0:5] = 1
     assert files(tmp_path / "a") == before
-
-
-def test_large_blocks_and_whole_shards_have_plans(tmp_path: Path, planned: list[Any]) -> None:
-    array = zardine.create_array(tmp_path / "a", shape=(2**21,), dtype="u1", chunks=(2**16,))
-    array[3:] = 1
-    assert len(planned) == 1
-    array[: 2**20] = 1
-    array[5 : 2**20] = 1
-    assert len(planned) == 1
-    with zardine.config.set({"window_bytes": 2**18}):
-        array[5:99] = 2
-        array[: 2**18] = 2
-    assert len(planned) == 2
-    narrow = zardine.create_array(tmp_path / "b", shape=(100,), dtype="u1", chunks=(1,))
-    narrow[:33] = 1
-    narrow[:32] = 2
-    assert len(planned) == 3
-    assert narrow[:34].tolist() == [2] * 32 + [1, 0]
-    shards = zardine.create_array(tmp_path / "c", shape=(100,), dtype="u1", chunks=(2,), shards=(10,))
-    shards[1:19] = 1
-    assert len(planned) == 3
-    shards[11:30] = 2
-    assert len(planned) == 4
-    assert shards[:31].tolist() == [0, *[1] * 10, *[2] * 19, 0]
