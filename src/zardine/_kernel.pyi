@@ -57,80 +57,6 @@ class StoredFiles:
     def __new__(cls, below: bytes, paths: Sequence[bytes], *, missing: bool) -> StoredFiles: ...
 
 @final
-class GrowingCells:
-    """Cells of a level that get more rows, in arrays whose shards are of one form and have the same cells.
-
-    ``base`` and ``beside`` as for :func:`open_new_files`. ``documents`` have to be as they were, and in ``folders`` are
-    the ``names`` that :func:`names_in` has given. ``sizes``: bytes of a row of each array but the last one, a cell of
-    which is a number of rows (eight bytes, little endian) with what is ``around`` it. ``form``: checksums of a chunk,
-    rows of an index, bytes of the longest chunk, share of a shard that may be unused. ``closes`` as for
-    :meth:`HeldCells.change`.
-    """
-
-    def __new__(
-        cls,
-        base: tuple[bytes, bytes],
-        beside: tuple[bytes, bytes, bytes],
-        documents: list[KnownFile],
-        folders: list[str],
-        names: bytes,
-        sizes: list[int],
-        around: tuple[bytes, bytes],
-        form: tuple[int, int, int, float],
-        *,
-        closes: bool,
-    ) -> GrowingCells: ...
-    def add_rows(
-        self,
-        keys: list[str],
-        shards: tuple[list[int], list[int]],
-        edges: list[tuple[int, int]],
-        places: bytes,
-        columns: Sequence[Any],
-        contents: tuple[bytes, bytes, bytes],
-        version: str,
-        number: int,
-    ) -> tuple[str, bool, list[Descriptor]] | None:
-        """Put rows behind those of the same cells of all arrays, in the order of their shards.
-
-        ``keys``: of the document, of the log, of the shards of one array after the other. ``shards``: where the cells
-        of each shard of an array begin, and how many there are, and the row of each cell in the index. ``edges``: the
-        rows of each cell among those of ``columns``, from the first to before the last. ``places``: the coordinates of
-        the cells as the log has them. ``contents``: what the log begins with, the document that names it, and the one
-        after that. ``version``: of the document before. ``number``: names of unfinished files are made of it.
-
-        ``None``: nothing was changed, since anything is locked, or not as it was known, or not the usual case. Else the
-        version of the document then; whether that is the last one, as :meth:`HeldCells.change` says; and open files.
-        Nothing is locked then. Raises ``ValueError`` for rows and bounds that do not fit each other.
-        """
-
-@final
-class HeldCells:
-    """Shards whose cells are to be changed: see :func:`hold_cells`. A context; changed or left, it holds nothing."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *error: object) -> None: ...
-    def change(
-        self,
-        elements: list[bytes],
-        contents: tuple[bytes, bytes, bytes],
-        version: str,
-        lock: tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int],
-        most_unused: float,
-        closes: bool,
-    ) -> tuple[tuple[int, int, int, int] | None, bool, list[Descriptor]]:
-        """Let the cells be ``elements``: those that become empty are not stored any more.
-
-        Step by step: the log is made, of the first of ``contents``; the document, which has to be of this ``version``
-        and is locked by the caller, becomes the second of them; the shards are extended, as by :func:`extend_shards`;
-        the document becomes the third; the log goes. Where a step is not the usual case none follows, but that all
-        shards are tried. Returns inode, size and times of modification and change of the document, or ``None`` where it
-        was not replaced; whether it is the third; and open files that have no names any more, unless it ``closes``
-        them. The document, open and locked, is part of the ``lock`` then: open files, each with device and inode; the
-        thread that has locked each file; and this thread.
-        """
-
-@final
 class Crew:
     """Threads that take part in what others do, as soon as they have nothing to do themselves."""
 
@@ -348,36 +274,6 @@ class Pipeline:
         length of each chunk as native int64 (-1: not stored). A file is not replaced that has another name or a record.
         """
 
-    def change_box(
-        self,
-        values: Buffer,
-        grid: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
-        first: tuple[int, ...],
-        *,
-        write_empty: bool,
-        threads: int,
-        files: NewFiles,
-        most: int,
-        shard: tuple[int, bool, bool] | None = None,
-        document: tuple[bytes, int] | None = None,
-        lock: tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int] | None = None,
-    ) -> tuple[
-        list[tuple[Descriptor | None, tuple[int, int, int, int] | None, bytes, bytes] | None],
-        tuple[Descriptor | None, tuple[int, int, int, int]] | None,
-    ]:
-        """As :meth:`change_files`, for a box of elements of chunks of one shape; what it gives without the failures.
-
-        The box begins at ``first`` and is as large as ``values``. ``grid`` as for :meth:`decode_box`. ``files`` are
-        those of the objects that it touches, in C order. ``shard``: the number of rows of an index, whether it lies in
-        front of the chunks, and whether a checksum is behind it; ``None`` where objects are chunks. A box of more than
-        2**20 chunks is refused. With ``document`` there is a file before those, which has these bytes once all others
-        are changed; one of so many threads makes it meanwhile. Where the caller has it locked, with ``lock`` as in
-        :meth:`HeldCells.change`, the new one is part of that. Else it and its directory are locked until ``files`` are
-        closed, and the file before is given, open. Gives also what there is to say of the new one. Where others have it
-        locked, wait for those who write, or have changed it, nothing is done. Where only some of the others are
-        changed, its directory is locked until ``files`` are closed, for who undoes that.
-        """
-
 def block_of_elements(
     selection: object, shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[slice | int, ...] | None] | None:
@@ -405,7 +301,6 @@ def open_new_files(
     conditions: Sequence[str | None],
     beside: tuple[bytes, bytes, bytes],
     number: int,
-    watched: tuple[KnownFile, Sequence[int]] | None = None,
 ) -> NewFiles | None:
     """Open the directories of ``keys`` below the directory ``base``, and make those that are missing.
 
@@ -415,9 +310,7 @@ def open_new_files(
     of these, 16 digits and the last; a file called the second, its own name and the last goes when the file is
     replaced. ``number``: where the digits begin, which no other call may use. ``None`` where a key has an empty part,
     ``.``, ``..`` or a name of that kind, where a link or a file is in the place of a directory, or the base lies
-    elsewhere. ``watched``: a document, and the devices whose directories can be locked by one alone. The directory of
-    the document has a shared lock until the files are closed; ``None`` where it cannot have that now, is on no such
-    device, or the document is not what it was. Raises ``OSError``.
+    elsewhere. Raises ``OSError``.
     """
 
 def make_files(files: Sequence[tuple[int, bytes]], contents: Sequence[Buffer], threads: int) -> list[tuple[int, int]]:
@@ -474,22 +367,6 @@ def extend_shards(
     ``None``, for the caller to do: where no shard is, or is locked, damaged or has a record; where nothing would be
     stored any more, or nothing changes; where a chunk of more than ``most`` bytes is there, or a file that would be
     made anew begins as no chunk does; and after errors, as the file was, or with both contents in it.
-    """
-
-def hold_cells(
-    files: NewFiles, shards: tuple[Buffer, Buffer, int, bool, bool], cells: int, sums: int, most: int
-) -> tuple[HeldCells, list[bytes]] | None:
-    """Lock shards within their files and read byte strings from them, so many ``cells`` in all.
-
-    ``files`` are a document, a log and the shards; ``shards``, ``sums`` and ``most`` as for :func:`extend_shards`. A
-    cell that is not stored is empty. ``None``, and nothing is locked, where a shard is missing, locked, damaged or has
-    a record, or one of the cells is damaged.
-    """
-
-def names_in(directories: Sequence[str]) -> bytes:
-    """Name what lies in directories: for each sorted, a zero byte behind a name, and one behind all of a directory.
-
-    Raises ``OSError``.
     """
 
 def read_elements(

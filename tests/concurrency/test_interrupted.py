@@ -20,7 +20,6 @@ from zardine import vectors
 from zardine.contexts import SureStack, sure_context
 from zardine.kernel import KERNEL
 from zardine.storage import CountingStore, LocalStore, MemoryStore, Store, ZipStore
-from zardine.vectors import points
 
 pytestmark = pytest.mark.skipif(KERNEL is None, reason="what is written in Python is interrupted")
 
@@ -214,7 +213,7 @@ def test_an_append_is_done_or_not_and_others_go_on(
     ours, theirs = (zardine.open_array(path, mode="r+") for _ in range(2))
     added = 0
     most = next(at for at in count(50, 50) if _is_appended(tmp_path / "other", layout, at))
-    for number, at in enumerate(["change_box", *some(range(most), 5)], 1):
+    for number, at in enumerate(some(range(most), 6), 1):
         kept = interrupted(partial(ours.append, np.full((1, 16), number)), at)
         assert ends(partial(theirs.append, np.full((1, 16), -1))), at
         added += 1
@@ -232,10 +231,7 @@ def _is_appended(path: Path, layout: Any, at: int) -> bool:
     return interrupted(partial(array.append, np.ones((1, 16))), at) is None
 
 
-@pytest.mark.parametrize("by_one_call", [True, False])
-def test_points_are_added_or_not_and_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_one_call: bool
-) -> None:
+def test_points_are_added_or_not_and_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "unraisablehook", lambda about: None)  # it may come while an object is collected
     path = str(tmp_path / "a.zv")
     positions = np.random.default_rng(5).uniform(0, 100, (600, 2)).astype("f4")
@@ -245,17 +241,8 @@ def test_points_are_added_or_not_and_others_go_on(
     def add(number: int) -> None:
         vectors.append_points(path, positions[:5], vertex_attributes={"n": np.full(5, number, "i4")})
 
-    add(0)  # what that leaves known, the next ones use
-    calls = ["add_rows"] if by_one_call else ["hold_cells", "change"]
-    if not by_one_call:
-        monkeypatch.setattr(points, "add_again", lambda *_: False)
     most = next(at for at in count(100, 100) if interrupted(partial(add, 0), at) is None)
-    for number, at in enumerate([*calls, *some(range(most), 7)], 1):
-        # after a change in steps, what the next one needs is worked out anew
-        if number % 2:
-            points._append_points(path, positions[:5], {"n": np.zeros(5, "i4")}, None, None, None)
-        else:
-            add(0)
+    for number, at in enumerate(["extend_shards", *some(range(most), 8)], 1):
         kept = interrupted(partial(add, number), at)
         assert kept is not None or isinstance(at, int), at
         assert ends(partial(add, -1)), at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -86,32 +85,6 @@ def test_only_the_usual_case_is_done(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="too long"):
         KERNEL.open_new_files(os.open(tmp_path, os.O_RDONLY), ["a" * 300 + "/b"], (), NAMES, 0)
     assert sorted(os.listdir(tmp_path)) == ["file", "link"]
-
-
-def test_who_puts_files_is_known_beside_a_document(tmp_path: Path) -> None:
-    document = tmp_path / "document"
-    document.write_bytes(b"1")
-    status = document.stat()
-    identity = status.st_ino, status.st_dev, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-    known = KERNEL.KnownFile(os.fsencode(document), identity)
-
-    def put(devices: list[int]) -> Any:
-        return KERNEL.open_new_files(named(tmp_path, tmp_path), ["a"], (), NAMES, 0, (known, devices))
-
-    folder = os.open(tmp_path, os.O_RDONLY)
-    with put([1, status.st_dev]) as files:
-        assert files is not None
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert put([status.st_dev]) is None
-    fcntl.flock(folder, fcntl.LOCK_UN)
-    assert put([]) is None
-    assert put([status.st_dev + 1]) is None
-    document.write_bytes(b"2 or more")
-    assert put([status.st_dev]) is None
-    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.close(folder)
 
 
 def named(path: Path, real: Path) -> tuple[bytes, bytes]:

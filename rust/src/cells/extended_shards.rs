@@ -12,7 +12,7 @@ use std::fs::Metadata;
 use std::ops::Range;
 use std::os::fd::RawFd;
 
-use crate::cells::elements::{chunk_size, fill, string_of};
+use crate::cells::elements::{chunk_size, fill};
 use crate::encode::merged_shard::MergedShard;
 use crate::files::new_file::{NewFile, OldFile};
 use crate::files::readable::{self, Readable};
@@ -154,29 +154,6 @@ impl HeldShard {
         let mut held = HeldShard { old: file.to_extend().ok()???, entries: Vec::new(), checksum: 0 };
         (held.entries, held.checksum) = table.read_index_and_sum(held.source(), held.old.size(), most).ok()??;
         Some(held)
-    }
-
-    /// The byte string of a row of the index, whose chunks have so many checksums; `None` where it is damaged. One that is
-    /// not stored is empty.
-    pub fn string(&self, row: usize, sums: usize) -> Option<Vec<u8>> {
-        let entry = self.entries[row];
-        if !entry.is_stored() {
-            return Some(Vec::new());
-        }
-        let length = usize::try_from(entry.length).ok()?;
-        let mut chunk = Vec::new();
-        chunk.try_reserve_exact(length).ok()?; // not more than the file has
-        chunk.resize(length, 0);
-        self.source().read(entry.offset, &mut chunk, &mut []).ok()?;
-        let string = string_of(&chunk, sums)?;
-        chunk.truncate(string.end);
-        chunk.drain(..string.start);
-        Some(chunk)
-    }
-
-    /// Close the file and leave its lock, which is that of another process.
-    pub fn abandon(self) {
-        self.old.abandon();
     }
 
     fn source(&self) -> Readable<'static> {

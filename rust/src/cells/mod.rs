@@ -1,6 +1,5 @@
 //! Arrays whose chunks hold one byte string each (cells), and the tables and links that Zarr Vectors keeps in them.
 
-pub mod cell_changes;
 pub mod cell_files;
 pub mod cell_numbers;
 pub mod cell_texts;
@@ -11,7 +10,6 @@ pub mod elements;
 pub mod extended_shards;
 pub mod extents;
 pub mod fragment_ranges;
-pub mod growing_cells;
 pub mod line_parts;
 pub mod link_placement;
 pub mod manifests;

@@ -48,14 +48,6 @@ impl Identity {
         })
     }
 
-    /// That of what a name in an open directory means; nothing where that cannot be told.
-    pub fn in_directory(directory: RawFd, name: &CStr) -> Option<Self> {
-        looked(|status| {
-            // SAFETY: as in `of_path`; whatever number `directory` is, `fstatat` only fails.
-            unsafe { libc::fstatat(directory, name.as_ptr(), status, 0) }
-        })
-    }
-
     /// That of an open file; nothing where the number means none.
     pub fn of_open(fd: RawFd) -> Option<Self> {
         looked(|status| {

@@ -1,7 +1,5 @@
 //! Files: opened, read, locked, made, replaced and flushed, in directories that the caller has open.
 
-pub mod agreed_change;
-pub mod directory_writer;
 pub mod file_flush;
 pub mod held_locks;
 pub mod known_file;

@@ -86,18 +86,6 @@ impl OldFile {
         self.unlock().filter(|file| !is_in_memory(file)).map(IntoRawFd::into_raw_fd)
     }
 
-    /// Leave the file to the caller, locked.
-    pub fn keep(mut self) -> RawFd {
-        self.held = None;
-        self.file.take().map_or(-1, IntoRawFd::into_raw_fd)
-    }
-
-    /// Close the file and leave its lock, which is that of another process.
-    pub fn abandon(mut self) {
-        self.held = None;
-        drop(self.file.take());
-    }
-
     /// What the system said of the file.
     pub fn status(&self) -> &Metadata {
         &self.status
@@ -169,39 +157,8 @@ impl NewFile {
         self.make_by(old, write).is_some()
     }
 
-    /// What is there now, if it is a file of this version: see `files::known_file`. The caller has it locked already.
-    pub fn of_version(&self, version: &str) -> io::Result<Option<OldFile>> {
-        let file = self.open(&self.name, OLD)?;
-        let status = file.metadata()?;
-        let usual = status.is_file() && status.nlink() == 1 && Identity::from(&status).version() == version;
-        Ok(usual.then_some(OldFile { held: None, file: None, status }))
-    }
-
-    /// Make the file of `content` in the place of the `old` one; it is locked, and to be replaced in its turn.
-    pub fn replace_held(&self, old: &OldFile, content: &[u8]) -> Option<OldFile> {
-        self.prepare(content)?.replace(old)
-    }
-
-    /// As `put`, of a file that is never edited, which stays open.
-    pub fn put_open(&self, content: &[u8]) -> Option<File> {
-        self.put_file(|file| SharedBytes::of(content).write_to(file).map(|()| true), false)
-    }
-
-    /// Remove the file, which nobody else would change.
-    pub fn erase(&self) {
-        self.remove(&self.name);
-    }
-
     fn make_by(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> Option<File> {
         self.prepare_by(write)?.place(old)
-    }
-
-    /// The file of `content`, locked, which has not got its name yet.
-    pub fn prepare(&self, content: &[u8]) -> Option<Prepared<'_>> {
-        self.prepare_by(|file| {
-            SharedBytes::of(content).write_to(file)?;
-            file.try_lock().map_err(io::Error::from)
-        })
     }
 
     fn prepare_by(&self, write: impl FnOnce(&File) -> io::Result<()>) -> Option<Prepared<'_>> {
@@ -430,15 +387,6 @@ impl Prepared<'_> {
             Some(old) => self.new.take_place_of(file, old),
         };
         if placed.unwrap_or(false) { self.file.take() } else { None }
-    }
-
-    /// Let the file, which is locked, take the place of the `old` one; it is to be replaced in its turn. Where the system
-    /// does not say what it is like then, that is of the time before: who looks finds another version, and asks anew.
-    pub fn replace(self, old: &OldFile) -> Option<OldFile> {
-        let before = self.file.as_ref()?.metadata().ok()?;
-        let file = self.place(Some(old))?;
-        let status = file.metadata().unwrap_or(before); // it has taken the place, and nobody may be told that it has not
-        Some(OldFile { held: Some(HeldLock::of(&file)), file: Some(file), status })
     }
 }
 

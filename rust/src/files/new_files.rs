@@ -44,8 +44,6 @@ pub struct NewFiles {
     directories: Vec<OwnedFd>,
     /// Directory above and name of what was made.
     made: Vec<(RawFd, CString)>,
-    /// Whether directories that are missing are made.
-    makes: bool,
 }
 
 impl NewFiles {
@@ -57,27 +55,7 @@ impl NewFiles {
         replaces: &[Replaces],
         names: &NamesBeside,
     ) -> io::Result<Option<NewFiles>> {
-        Self::open_in(base, keys, replaces, names, true)
-    }
-
-    /// As `open`, in directories that are there: to change files, where others may make the same directories anew.
-    pub fn open_there(
-        base: &Base,
-        keys: &[Vec<u8>],
-        replaces: &[Replaces],
-        names: &NamesBeside,
-    ) -> io::Result<Option<NewFiles>> {
-        Self::open_in(base, keys, replaces, names, false)
-    }
-
-    fn open_in(
-        base: &Base,
-        keys: &[Vec<u8>],
-        replaces: &[Replaces],
-        names: &NamesBeside,
-        makes: bool,
-    ) -> io::Result<Option<NewFiles>> {
-        let mut new = NewFiles { files: Vec::new(), base: None, directories: Vec::new(), made: Vec::new(), makes };
+        let mut new = NewFiles { files: Vec::new(), base: None, directories: Vec::new(), made: Vec::new() };
         let mut known: HashMap<&[u8], (RawFd, bool)> = HashMap::new();
         for (number, key) in keys.iter().enumerate() {
             let end = key.iter().rposition(|&byte| byte == b'/');
@@ -164,7 +142,7 @@ impl NewFiles {
     fn directory(&mut self, above: RawFd, name: &CString, is_made: bool) -> io::Result<Option<(RawFd, bool)>> {
         let missing = || Err(io::ErrorKind::NotFound.into());
         let (mut found, mut makes) = (if is_made { missing() } else { open(above, name) }, false);
-        if self.makes && matches!(&found, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+        if matches!(&found, Err(error) if error.kind() == io::ErrorKind::NotFound) {
             // SAFETY: the name is a string that ends in NUL.
             makes = unsafe { libc::mkdirat(above, name.as_ptr(), MODE) } == 0;
             if makes {

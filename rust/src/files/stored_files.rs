@@ -93,23 +93,6 @@ pub fn none_is_there(paths: &[CString]) -> bool {
         .all(|path| unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, libc::AT_EACCESS) } != 0)
 }
 
-/// Names of what lies in some directories, those of each sorted, one after the other with a zero byte behind each, and
-/// another one behind all.
-pub fn names_in(directories: &[CString]) -> io::Result<Vec<u8>> {
-    let mut all = Vec::new();
-    for path in directories {
-        let entries = std::fs::read_dir(OsStr::from_bytes(path.as_bytes()))?;
-        let mut names = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
-        names.sort_unstable();
-        for name in names {
-            all.extend(name.as_bytes());
-            all.push(0);
-        }
-        all.push(0);
-    }
-    Ok(all)
-}
-
 /// Open what lies below a directory, or that directory itself, with more `flags`; nothing where a link leads elsewhere.
 /// Of what is missing the error says so; of a link that leads nowhere, and a system that does not tell where an open file
 /// lies, it does not.
@@ -279,9 +262,6 @@ mod tests {
         let leads = |path: &[u8]| leads_below(&CString::new(path).unwrap(), b"/a/b/");
         assert!(leads(b"/a/b/c") && leads(b"/a/b/c/..d") && leads(b"/a/b") && leads(b"/a/b/"));
         assert!(!leads(b"/a/bc") && !leads(b"/a") && !leads(b"/a/b/../c") && !leads(b"/a/b/c/..") && !leads(b"c"));
-        let folders = [".", "folder"].map(path);
-        assert_eq!(names_in(&folders).unwrap(), b"folder\0leaves\0nowhere\0own\0stays\0\0\0");
-        assert!(names_in(&files.paths[4..5]).is_err());
         let below = Some(files.below.as_slice());
         assert!(none_is_there(&files.paths[4..]) && none_is_there(&[]));
         assert!(!none_is_there(&files.paths) && !none_is_there(&files.paths[3..]));

@@ -118,43 +118,6 @@ pub fn plan_box(
     Ok(if complete { Some((touched.rows, JobTable::new(jobs, 3, axes.len())?)) } else { None })
 }
 
-/// A box that is written: its axes, its jobs, one after the other for each object, where those of each begin and end, and
-/// the row of each in the index of its object.
-pub struct NewBox {
-    pub axes: Vec<AxisRows>,
-    pub jobs: JobTable,
-    pub bounds: Vec<i64>,
-    pub rows: Vec<i64>,
-}
-
-/// Chunks that a box touches at most that is written.
-const MOST_CHUNKS: usize = 1 << 20;
-
-/// What a box needs that is written into so many objects: all that it touches.
-pub fn plan_new_box(axes: &[BoxAxis], objects: usize) -> Result<NewBox, String> {
-    let mut chunks = 1usize;
-    for axis in axes {
-        let numbers = axis.numbers()?;
-        chunks = chunks.saturating_mul((numbers.end() - numbers.start()).saturating_add(1));
-    }
-    if chunks > MOST_CHUNKS {
-        return Err(format!("a box of {chunks} chunks"));
-    }
-    let touched = Touched::by(axes)?;
-    if touched.objects != Some(objects) {
-        return Err(touched.others(objects));
-    }
-    let (mut jobs, mut bounds, mut rows) = (Vec::new(), vec![0; objects + 1], Vec::new());
-    touched.each_chunk(|number, row, at| {
-        rows.push(i64::try_from(row).map_err(|_| "an index with too many rows")?);
-        bounds[number + 1] = rows.len() as i64;
-        jobs.extend(at.iter().map(|&at| at as i64));
-        Ok(true)
-    })?;
-    let jobs = if axes.is_empty() { JobTable::empty_rows(objects) } else { JobTable::new(jobs, 0, axes.len())? };
-    Ok(NewBox { axes: touched.rows, jobs, bounds, rows })
-}
-
 /// The chunks that a box touches.
 struct Touched {
     rows: Vec<AxisRows>,
@@ -260,24 +223,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_told_by_objects() {
+    fn objects_that_a_box_touches() {
         let axes = [axis(4, 2, 3, 6, 4), axis(5, 3, 1, 12, 6)];
         assert_eq!(touched_objects(&axes, 4).unwrap().unwrap(), [[0, 0], [0, 1], [1, 0], [1, 1]]);
         assert!(touched_objects(&axes, 3).unwrap().is_none());
         assert_eq!(touched_objects(&[], 1).unwrap().unwrap(), [[0; 0]]);
         assert!(touched_objects(&[axis(1, 1, 0, 0, usize::MAX)], usize::MAX - 1).unwrap().is_none());
-        let found = plan_new_box(&axes, 4).unwrap();
-        let jobs: Vec<_> = (0..found.jobs.len()).map(|job| found.jobs.rows(job).to_vec()).collect();
-        assert_eq!(jobs, [[0, 0], [0, 1], [1, 0], [1, 1]]);
-        assert_eq!((found.bounds, found.rows), (vec![0, 1, 2, 3, 4], vec![5, 3, 2, 0]));
-        let found = plan_new_box(&[axis(4, 2, 3, 0, 8), axis(5, 3, 1, 4, 7)], 1).unwrap();
-        assert_eq!((found.bounds, found.rows), (vec![0, 6], vec![0, 1, 2, 3, 4, 5]));
-        assert!(plan_new_box(&axes, 3).is_err());
-        assert!(plan_new_box(&[axis(4, 2, 1, 0, 0)], 1).is_err());
-        assert!(plan_new_box(&[axis(1, 1, 0, 0, usize::MAX), axis(4, 1, 0, 0, usize::MAX)], 1).is_err());
-        assert!(plan_new_box(&[axis(1, usize::MAX, 1, 0, MOST_CHUNKS + 1)], 1).is_err());
-        let found = plan_new_box(&[], 1).unwrap();
-        assert_eq!((found.jobs.len(), found.bounds), (1, vec![0, 1]));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::os::fd::RawFd;
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -12,14 +11,13 @@ use super::arguments::{Sources, invalid, shard_table};
 use super::buffers::{Buffer, integers_of};
 use super::byte_arrays::NewByteArray;
 use super::files::{PyDescriptor, PyNewFiles};
-use super::pipeline_class::{ChangedFile, Lock, Status, columns, guarded, job_table, keep_locked, told_of};
-use crate::cells::cell_changes::{Agreement, Before, HeldCells};
+use super::pipeline_class::{ChangedFile, columns, guarded, job_table, told_of};
 use crate::cells::cell_files::{self, CellArray, ShardsForm};
 use crate::cells::element_parts::ElementParts;
 use crate::cells::elements::{Elements, Packing};
 use crate::cells::extended_shards::{Extended, Extending};
 use crate::cells::manifests;
-use crate::files::new_files::{NamesBeside, NewFiles};
+use crate::files::new_files::NamesBeside;
 use crate::files::path_form::PathForm;
 use crate::memory::byte_strings::ByteString;
 use crate::memory::shared_integers::read;
@@ -389,68 +387,6 @@ pub fn extend_shards<'py>(
         Ok((shard.old.map(PyDescriptor::of), Some(told_of(&shard.status)), offsets, lengths))
     };
     done.into_iter().map(|shard| shard.map(each).transpose()).collect()
-}
-
-/// Shards whose cells are to be changed, locked until then, in their files. Let go, it has none.
-#[pyclass(frozen, module = "zardine._kernel", name = "HeldCells")]
-pub struct PyHeldCells(Mutex<Option<(HeldCells, Arc<NewFiles>)>>);
-
-#[pymethods]
-impl PyHeldCells {
-    fn __enter__(held: Bound<'_, Self>) -> Bound<'_, Self> {
-        held
-    }
-
-    #[pyo3(signature = (*_error))]
-    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let taken = self.take();
-        guarded(py, || drop(taken))
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn change(
-        &self,
-        py: Python<'_>,
-        elements: &Bound<'_, PyList>,
-        contents: (Bound<'_, PyBytes>, Bound<'_, PyBytes>, Bound<'_, PyBytes>),
-        version: &str,
-        lock: Lock<'_>,
-        most_unused: f64,
-        closes: bool,
-    ) -> PyResult<(Option<Status>, bool, Vec<PyDescriptor>)> {
-        let strings = bytes_in(elements)?;
-        let strings = strings.iter().map(|each| each.as_bytes()).collect();
-        let (log, agreed, settled) = (contents.0.as_bytes(), contents.1.as_bytes(), contents.2.as_bytes());
-        let agreement = Agreement { log, agreed, settled, before: Before::Version(version) };
-        let (held, files) = self.take().ok_or_else(|| invalid("cells that were let go"))?;
-        let done =
-            guarded(py, || held.change(files.files(), strings, agreement, most_unused, closes))?.map_err(invalid)?;
-        let document = done.document.map(|file| keep_locked(file, &lock)).transpose()?;
-        Ok((document, done.is_settled, done.closed.into_iter().map(PyDescriptor::of).collect()))
-    }
-}
-
-impl PyHeldCells {
-    fn take(&self) -> Option<(HeldCells, Arc<NewFiles>)> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
-    }
-}
-
-#[pyfunction]
-pub fn hold_cells<'py>(
-    py: Python<'py>,
-    files: &Bound<'py, PyNewFiles>,
-    shards: &Bound<'py, PyTuple>,
-    cells: usize,
-    sums: usize,
-    most: u64,
-) -> PyResult<Option<(PyHeldCells, Bound<'py, PyList>)>> {
-    let table = shard_table(shards, cells)?;
-    let files = files.get().open_files()?;
-    let some = files.files().get(2..).unwrap_or_default();
-    let Some((held, cells)) = guarded(py, || HeldCells::new(some, table, sums, most))? else { return Ok(None) };
-    let cells = PyList::new(py, cells.iter().map(|cell| PyBytes::new(py, cell)))?;
-    Ok(Some((PyHeldCells(Mutex::new(Some((held, files)))), cells)))
 }
 
 fn bytes_in<'py>(elements: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyBytes>>> {

@@ -13,8 +13,6 @@ use pyo3::types::{PyBytes, PyList, PySequence, PyTuple};
 use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::guarded;
-use crate::files::agreed_change::Held;
-use crate::files::directory_writer::DirectoryWriter;
 use crate::files::known_file::{self, Identity, KnownFile};
 use crate::files::many_files::{self, Place};
 use crate::files::new_file::Replaces;
@@ -49,11 +47,6 @@ impl PyDescriptor {
 #[pyclass(frozen, module = "zardine._kernel", name = "NewFiles")]
 pub struct PyNewFiles {
     files: Mutex<Option<Arc<NewFiles>>>,
-    /// The document that was changed last, until then. Python cannot hold it: where Ctrl-C was pressed meanwhile, it
-    /// forgets what a call gives, and the file would stay locked.
-    held: Mutex<Option<Held>>,
-    /// Who is known to put them there, until then.
-    writer: Mutex<Option<DirectoryWriter>>,
 }
 
 #[pymethods]
@@ -68,20 +61,14 @@ impl PyNewFiles {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let (held, files) = (lock(&self.held).take(), lock(&self.files).take());
-        let writer = lock(&self.writer).take();
-        guarded(py, || drop((held, files, writer)))
+        let files = lock(&self.files).take();
+        guarded(py, || drop(files))
     }
 }
 
 impl PyNewFiles {
     pub fn open_files(&self) -> PyResult<Arc<NewFiles>> {
         lock(&self.files).clone().ok_or_else(|| invalid("files whose directories are closed"))
-    }
-
-    /// Hold a document until the files are closed.
-    pub fn hold(&self, held: Held) {
-        *lock(&self.held) = Some(held);
     }
 }
 
@@ -97,7 +84,7 @@ pub enum PyBase {
 }
 
 #[pyfunction]
-#[pyo3(signature = (base, keys, conditions, beside, number, watched=None))]
+#[pyo3(signature = (base, keys, conditions, beside, number))]
 pub fn open_new_files(
     py: Python<'_>,
     base: PyBase,
@@ -105,7 +92,6 @@ pub fn open_new_files(
     conditions: Vec<Option<String>>,
     beside: (Vec<u8>, Vec<u8>, Vec<u8>),
     number: u64,
-    watched: Option<(Bound<'_, PyKnownFile>, Vec<u64>)>,
 ) -> PyResult<Option<PyNewFiles>> {
     let keys: Vec<Vec<u8>> = keys.into_iter().map(OsStringExt::into_vec).collect();
     if !conditions.is_empty() && conditions.len() != keys.len() {
@@ -123,22 +109,8 @@ pub fn open_new_files(
         PyBase::Open(directory) => Base::Open(directory),
         PyBase::Named(path, below) => Base::Named { path, below },
     };
-    let watched = watched.as_ref().map(|(document, devices)| (&document.get().0, devices));
-    let opened = guarded(py, || {
-        let writer = match watched {
-            None => None,
-            Some((document, devices)) => match DirectoryWriter::beside(document, devices)? {
-                None => return Ok::<_, io::Error>(None),
-                known => known,
-            },
-        };
-        Ok(NewFiles::open(&base, &keys, &replaces, &names)?.map(|files| (files, writer)))
-    })??;
-    Ok(opened.map(|(files, writer)| PyNewFiles {
-        files: Mutex::new(Some(Arc::new(files))),
-        held: Mutex::default(),
-        writer: Mutex::new(writer),
-    }))
+    let opened = guarded(py, || NewFiles::open(&base, &keys, &replaces, &names))??;
+    Ok(opened.map(|files| PyNewFiles { files: Mutex::new(Some(Arc::new(files))) }))
 }
 
 #[pyfunction]
@@ -163,13 +135,6 @@ pub fn read_file<'py>(
     };
     let content = content.map(|bytes| PyBytes::new(py, &bytes));
     Ok(Some((content, inode, size, modified, changed, is_alone)))
-}
-
-#[pyfunction]
-pub fn names_in<'py>(py: Python<'py>, directories: Vec<OsString>) -> PyResult<Bound<'py, PyBytes>> {
-    let directories = directories.into_iter().map(to_path).collect::<PyResult<Vec<_>>>()?;
-    let names = guarded(py, || stored_files::names_in(&directories))??;
-    Ok(PyBytes::new(py, &names))
 }
 
 #[pyfunction]

@@ -8,7 +8,6 @@ mod contexts;
 mod counting;
 mod elements;
 mod files;
-mod growing;
 mod pipeline_class;
 mod rows;
 
@@ -47,8 +46,6 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline_class::PyPipeline>()?;
     module.add_class::<arguments::PyStoredFiles>()?;
     module.add_class::<elements::PyCrew>()?;
-    module.add_class::<elements::PyHeldCells>()?;
-    module.add_class::<growing::PyGrowingCells>()?;
     module.add_class::<contexts::PySureExit>()?;
     module.add_class::<files::PyDescriptor>()?;
     module.add_class::<files::PyKnownFile>()?;
@@ -65,7 +62,6 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(counting::take_runs, module)?)?;
     module.add_function(wrap_pyfunction!(elements::encode_manifests, module)?)?;
     module.add_function(wrap_pyfunction!(elements::extend_shards, module)?)?;
-    module.add_function(wrap_pyfunction!(elements::hold_cells, module)?)?;
     module.add_function(wrap_pyfunction!(elements::join_elements, module)?)?;
     module.add_function(wrap_pyfunction!(elements::join_pieces, module)?)?;
     module.add_function(wrap_pyfunction!(elements::make_cell_files, module)?)?;
@@ -76,7 +72,6 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(elements::split_elements, module)?)?;
     module.add_function(wrap_pyfunction!(files::make_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::open_new_files, module)?)?;
-    module.add_function(wrap_pyfunction!(files::names_in, module)?)?;
     module.add_function(wrap_pyfunction!(files::none_is_there, module)?)?;
     module.add_function(wrap_pyfunction!(files::are_current, module)?)?;
     module.add_function(wrap_pyfunction!(files::has_version, module)?)?;

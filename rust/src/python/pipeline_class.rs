@@ -2,26 +2,24 @@
 
 use std::fs::Metadata;
 use std::mem::MaybeUninit;
-use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PySequence, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 
 use crate::decode::boxes::Decode;
 use crate::decode::points::{DecodePoints, Points};
 use crate::decode::sources::Source;
 use crate::encode::boxes::{Changed, Encode, How};
-use crate::files::agreed_change::{Agreed, change_with};
 use crate::files::known_file::{Identity, KnownFile};
-use crate::files::new_file::{NewFile, OldFile};
+use crate::files::new_file::NewFile;
 use crate::files::path_form::PathForm;
 use crate::files::stored_files::StoredFiles;
 use crate::files::stored_shards::{self, StoredShard};
 use crate::plan::axis_rows::AxisRows;
-use crate::plan::chunk_box::{BoxAxis, NewBox, ObjectTable, plan_box, plan_new_box, touched_objects};
+use crate::plan::chunk_box::{BoxAxis, ObjectTable, plan_box, touched_objects};
 use crate::plan::job_table::JobTable;
 use crate::plan::object_parts::plan_parts;
 use crate::plan::pipeline::Pipeline;
@@ -39,11 +37,6 @@ pub struct PyPipeline(Pipeline);
 pub type Status = (u64, u64, i64, i64);
 /// The file before, which is still open; what the new one is, if a shard; offsets and lengths of its chunks.
 pub type ChangedFile<'py> = (Option<PyDescriptor>, Option<Status>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-/// The file before, if it is to be closed; what the new one is.
-type Replaced = (Option<PyDescriptor>, Status);
-/// A lock of files, as Python keeps it: descriptors of these, each with its device and inode; which thread has locked a
-/// file; and this thread.
-pub type Lock<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>, u64);
 type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Failures);
 /// Of each axis the length of a chunk, the chunks of an object, and the rows of its index from one to the next.
 type Grid = (Vec<usize>, Vec<usize>, Vec<usize>);
@@ -329,70 +322,6 @@ impl PyPipeline {
         Ok((told(py, changed)?, noticed(failures)?))
     }
 
-    /// As `change_files`, for the box of elements of chunks of one shape that begins at `first` and is as large as `values`.
-    /// With `document`, the first of the files has that content once all others are changed: see `agreed_change`. It is
-    /// made by one of so many threads. The caller has it locked by `lock`, and gets the new one so.
-    #[pyo3(signature = (values, grid, first, *, write_empty, threads, files, most, shard=None, document=None, lock=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn change_box<'py>(
-        &self,
-        py: Python<'py>,
-        values: &Bound<'py, PyAny>,
-        grid: Grid,
-        first: Vec<usize>,
-        write_empty: bool,
-        threads: usize,
-        files: &Bound<'py, PyNewFiles>,
-        most: u64,
-        shard: Option<(usize, bool, bool)>,
-        document: Option<(Bound<'py, PyBytes>, usize)>,
-        lock: Option<Lock<'py>>,
-    ) -> PyResult<(Vec<Option<ChangedFile<'py>>>, Option<Replaced>)> {
-        let opened = files.get().open_files()?;
-        let (of_document, others) =
-            opened.files().split_at_checked(usize::from(document.is_some())).ok_or_else(|| invalid("no files"))?;
-        let is_locked = lock.is_some();
-        let content = document.as_ref().map(|(content, at_once)| (content.as_bytes(), *at_once));
-        let document = of_document.first().zip(content);
-        let plan = |shape: &[usize], objects| {
-            let axes = box_axes(&grid, &first, shape)?;
-            let NewBox { axes, jobs, bounds, rows } = plan_new_box(&axes, objects).map_err(invalid)?;
-            let table = |(count, at_start, has_checksum)| {
-                ShardTable::new(&bounds, &rows, count, (at_start, has_checksum), rows.len()).map_err(invalid)
-            };
-            Ok((axes, jobs, shard.map(table).transpose()?))
-        };
-        let how = How { write_empty, threads, head: 0 };
-        let work = |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| {
-            let change = || call.run_changes(files, shards, most);
-            let Some((document, (content, at_once))) = document else { return (change(), None) };
-            let is_done = |(changed, failures): &(Vec<Option<Changed>>, Vec<Failure>)| {
-                failures.is_empty() && changed.iter().all(Option::is_some)
-            };
-            match change_with(document, content, is_locked, at_once, change, is_done) {
-                Some((changed, agreed)) => (changed, Some(agreed)),
-                None => ((files.iter().map(|_| None).collect(), Vec::new()), None),
-            }
-        };
-        let ((changed, failures), agreed) = self.for_files(py, (values, first.len()), how, others, plan, work)?;
-        let replaced = match (agreed, &lock) {
-            (None | Some(Err(_)), Some(_)) | (None, None) => None,
-            (Some(Err(held)), None) => {
-                files.get().hold(held);
-                None
-            }
-            (Some(Ok(Agreed { status, old, held })), lock) => {
-                match lock {
-                    Some(lock) => held.document().map(|document| keep_locked(document, lock)).transpose().map(drop)?,
-                    None => files.get().hold(held),
-                }
-                Some((old.map(PyDescriptor::of), told_of(&status)))
-            }
-        };
-        noticed(failures)?;
-        Ok((told(py, changed)?, replaced))
-    }
-
     #[pyo3(signature = (values, jobs, axes, *, write_empty, head, tail, threads, sources=None))]
     #[allow(clippy::too_many_arguments)]
     fn encode<'py>(
@@ -521,16 +450,6 @@ fn told<'py>(py: Python<'py>, changed: Vec<Option<Changed>>) -> PyResult<Vec<Opt
         Ok((old.map(PyDescriptor::of), status.as_ref().map(told_of), offsets, lengths))
     };
     changed.into_iter().map(|changed| changed.map(each).transpose()).collect()
-}
-
-/// Let `file` be part of a lock that this thread holds, and say what the system says of it. Python cannot do that: where
-/// Ctrl-C was pressed meanwhile, it forgets what a call gives, and the file would stay locked.
-pub fn keep_locked(file: OldFile, (files, owners, thread): &Lock) -> PyResult<Status> {
-    let (told, name) = (told_of(file.status()), (file.status().dev(), file.status().ino()));
-    owners.set_item(name, thread)?;
-    files.set_item(file.fd(), name)?;
-    file.keep();
-    Ok(told)
 }
 
 pub fn told_of(status: &Metadata) -> Status {

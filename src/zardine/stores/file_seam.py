@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-from zardine.errors import ReadOnlyError, UnsupportedError
+from zardine.errors import ReadOnlyError
 from zardine.stores.byte_ranges import Version
 from zardine.stores.condition import Condition
-from zardine.stores.locks import HeldLock
 from zardine.stores.open_files import EditableFile, KeptFile, OpenFile
 
 if TYPE_CHECKING:
@@ -102,23 +101,14 @@ class StoreFiles(ABC):
         *,
         conditions: Sequence[Condition | None] = (),
         changing: bool = False,
-        document: KnownFile | None = None,
     ) -> AbstractContextManager[NewFiles | None]:
         """A context in which the kernel may put files in the place of the values of ``keys``, as ``set`` does it.
 
         Gives where, for each of them. ``conditions``: those of each, if there are any. With ``changing``, the values
-        that are stored are read and locked before, as :meth:`edit` does it. With ``document``, the values are of the
-        array that it describes: it is what it was, and this thread is known meanwhile to write beside it, as in
-        :meth:`Store.writer`. ``None`` if there is more to writing them than that.
+        that are stored are read and locked before, as :meth:`edit` does it. ``None`` if there is more to writing them
+        than that.
         """
         return nullcontext(None)
-
-    def held_lock(self, key: str) -> HeldLock:
-        """Return the lock of a key, which this thread holds, as the kernel takes it beside :meth:`replace`.
-
-        A file that the kernel puts in the place of the key becomes part of it, and is closed with it.
-        """
-        raise UnsupportedError("this store has no files that are put in the place of others")
 
 
 def check_writable(place: object, read_only: bool, what: str = "write to") -> None:
@@ -145,13 +135,12 @@ def replace_files(
     *,
     conditions: Sequence[Condition | None] = (),
     changing: bool = False,
-    document: KnownFile | None = None,
 ) -> AbstractContextManager[NewFiles | None]:
     """As :meth:`StoreFiles.replace`; gives ``None`` for a store without files too."""
     files = store.files
     if files is None:
         return nullcontext(None)
-    return files.replace(keys, conditions=conditions, changing=changing, document=document)
+    return files.replace(keys, conditions=conditions, changing=changing)
 
 
 __all__ = ["FilePaths", "PathForm", "StoreFiles", "check_writable", "files_to_edit", "files_to_read", "replace_files"]

@@ -25,7 +25,7 @@ import stat
 import threading
 from collections.abc import Hashable
 from time import sleep
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 
 from zardine.contexts import SureExit
 from zardine.errors import StoreError
@@ -133,10 +133,6 @@ if hasattr(os, "register_at_fork"):
 # of files
 
 
-HeldLock: TypeAlias = tuple[dict[int, tuple[int, int]], dict[tuple[int, int], int], int]
-"""Descriptors of locked files, each with its device and inode; of these, which thread holds each; and this thread."""
-
-
 def _failure(error: OSError, path: str) -> StoreError:
     """Return the error of the library for one of the system, as what it tells of ``path`` or of a lock of that."""
     failure = StoreError(f"cannot lock {path!r}: {error.strerror}")
@@ -203,10 +199,6 @@ class FileLock(KeyedLock):
             status, copy = os.fstat(file), copy_descriptor(file)
             self._entry.files[copy] = _UNKNOWN
             self._lock(copy, status)
-
-    def held(self) -> HeldLock:
-        """What the kernel adds an open file to, locked, that it gives the name to."""
-        return self._entry.files, owners, threading.get_ident()
 
     def look(self) -> os.stat_result | None:
         """What the name means now, which programs that take no locks may have changed (a link to nowhere: nothing)."""
@@ -404,10 +396,6 @@ _exclusive: dict[int, bool] = {}
 """Devices, and whether their directories can be locked by one alone."""
 
 
-_with_writers: tuple[int, ...] = ()
-"""Those of which they can."""
-
-
 class _LockedDirectory(SureExit):
     """A directory that is open, and locked by this thread or about to be, while the context lasts."""
 
@@ -532,7 +520,6 @@ def _let_go(file: int) -> int:
 
 def _can_be_waited_for(file: int, device: int) -> bool:
     """Find out whether a directory can be locked by one alone, which network file systems do not know."""
-    global _with_writers
     other = open_descriptor(".", _DIRECTORY, dir_fd=file)
     try:
         lock_file(other, alone=True, wait=False)
@@ -544,13 +531,7 @@ def _can_be_waited_for(file: int, device: int) -> bool:
     finally:
         close_file(other)
     _exclusive[device] = known
-    _with_writers = tuple([each for each, known in _exclusive.items() if known])
     return known
-
-
-def devices_with_writers() -> tuple[int, ...]:
-    """Return the devices on which it is known that who writes below a directory can be waited for."""
-    return _with_writers
 
 
 def wait_for_writers(path: str) -> bool:
@@ -659,10 +640,8 @@ __all__ = [
     "MOUNT",
     "DirectoryWriter",
     "FileLock",
-    "HeldLock",
     "KeyedLock",
     "NoDirectoryWriter",
-    "devices_with_writers",
     "has_locks",
     "is_locked",
     "remove_unused",

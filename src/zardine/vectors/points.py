@@ -14,10 +14,8 @@ from zardine.vectors.changing.appending import add, checked_kind, new_points
 from zardine.vectors.changing.asking_ahead import ask_for_cells, of_points
 from zardine.vectors.changing.creating import GivenObjects, StoreOptions, new_objects
 from zardine.vectors.changing.large_stores import store_points
-from zardine.vectors.changing.levels import change_cells, open_to_change, open_to_change_again
+from zardine.vectors.changing.levels import open_to_change
 from zardine.vectors.changing.one_writer import alone_asking, repeated
-from zardine.vectors.changing.points_again import add_again
-from zardine.vectors.changing.points_behind import points_behind
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_ids, plain_array, plain_ids
 from zardine.vectors.content.changes import plain_points
@@ -30,7 +28,6 @@ from zardine.vectors.format.grids import distinct_chunks_of
 from zardine.vectors.format.ragged import rows_at
 from zardine.vectors.reading.ahead import expected_of
 from zardine.vectors.reading.answer import crs_of, ids_of_rows, run_query, values_of
-from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading_objects import known_ids
 from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
@@ -123,14 +120,11 @@ def append_points(
     Raises as :func:`write_points`, and :class:`~zardine.errors.DataError` for a store of another geometry, before
     anything is written.
     """
-    more = object_ids, object_attributes, groups
-    if all(each is None for each in more) and add_again(path, positions, vertex_attributes):
-        return
-    _append_points(path, positions, vertex_attributes, *more)
+    _append_points(path, positions, vertex_attributes, object_ids, object_attributes, groups)
 
 
 @repeated
-@alone_asking(of_points, again=True)
+@alone_asking(of_points)
 def _append_points(
     path: StoreLike,
     positions: npt.ArrayLike,
@@ -139,7 +133,7 @@ def _append_points(
     object_attributes: Attributes,
     groups: GroupsLike,
 ) -> None:
-    level = checked_kind(open_to_change_again(path), "append_points", "point_cloud")
+    level = checked_kind(open_to_change(path), "append_points", "point_cloud")
     points = new_points(positions, level)
     ask_for_cells(level, points)
     columns = columns_of(vertex_attributes, len(points), "points")
@@ -161,17 +155,7 @@ def _append_points(
         def in_bins(both: Content) -> Content:
             return plain_points(both.positions, both.vertex_attributes, both.visible(), *shapes)
 
-        content = plain_points(points, columns, None, *shapes)
-        patch = points_behind(level, content)
-        if patch is None:
-            level = open_to_change(path) if isinstance(level, KeptLevel) and level.is_again else level
-            add(level, content, remake=in_bins)
-        else:
-            try:
-                change_cells(level, patch)
-            finally:  # rather than a context of its own, which Ctrl-C may keep from being entered
-                if patch.held is not None:
-                    patch.held.__exit__(None, None, None)
+        add(level, plain_points(points, columns, None, *shapes), remake=in_bins)
         return
     ids = checked_ids(object_ids, len(points), "object_ids")
     distinct, row = np.unique(ids, return_inverse=True)

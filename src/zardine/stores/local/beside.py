@@ -33,7 +33,7 @@ from zardine.stores.file_calls import close_file, flush_file, open_descriptor, r
 from zardine.stores.local.directory_sync import sync_names
 
 if TYPE_CHECKING:
-    from zardine._kernel import KnownFile, NewFiles
+    from zardine._kernel import NewFiles
     from zardine.stores.base import Condition
 
 START: Final = ".zardine-"
@@ -80,19 +80,17 @@ def open_new_files(
     base: int | tuple[bytes, bytes],
     keys: Sequence[str],
     conditions: Sequence[Condition | None],
-    watched: tuple[KnownFile, Sequence[int]] | None,
 ) -> NewFiles | None:
     """Open, or make, where the kernel puts the files of ``keys`` below the directory ``base``.
 
     That is open, or named by its path and what its real path begins with. ``None`` where that fails, a key is none, or
-    a link is on the way. ``conditions``: of each, if there are any. ``watched``: the document of their array,
-    and the devices on which one can wait for who writes.
+    a link is on the way. ``conditions``: of each, if there are any.
     """
     assert KERNEL is not None
     number = next(_numbers) % 2**64
     try:
         versions = [None if each is None else each.version or "" for each in conditions] if conditions else ()
-        files: NewFiles | None = KERNEL.open_new_files(base, keys, versions, NAMES, number, watched)
+        files: NewFiles | None = KERNEL.open_new_files(base, keys, versions, NAMES, number)
     except (OSError, ValueError):  # the latter of a name that the system cannot have
         return None
     return files

@@ -8,7 +8,7 @@ import os
 import stat
 import threading
 import warnings
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -40,8 +40,6 @@ from zardine.stores.local.new_file import NEW, NewFile
 from zardine.stores.locks import (
     MOUNT,
     FileLock,
-    HeldLock,
-    devices_with_writers,
     remove_unused,
     without_locks,
 )
@@ -244,9 +242,6 @@ class LocalFiles(StoreFiles):
             if not new.is_put:
                 self.remove_empty(prefix)
 
-    def held_lock(self, key: str) -> HeldLock:
-        return _held[threading.get_ident(), self._base.path, key][1].held()
-
     @sure_context
     def lock(self, key: str) -> Generator[None, None, None]:
         prefix, _, name = key.rpartition("/")
@@ -290,43 +285,28 @@ class LocalFiles(StoreFiles):
         *,
         conditions: Sequence[Condition | None] = (),
         changing: bool = False,
-        document: KnownFile | None = None,
     ) -> AbstractContextManager[NewFiles | None]:
         self._check_writable()
-        files = None if changing and self._sees_changes() else self._new_files(keys, conditions, document)
+        files = None if changing and self._sees_changes() else self._new_files(keys, conditions)
         return nullcontext() if files is None else files
 
-    def _new_files(
-        self, keys: Sequence[str], conditions: Sequence[Condition | None], document: KnownFile | None
-    ) -> NewFiles | None:
+    def _new_files(self, keys: Sequence[str], conditions: Sequence[Condition | None]) -> NewFiles | None:
         """Where the files of ``keys`` go; ``None`` where to write one is more than that, or fails."""
         if not self._is_plain():
             return None
         for key in keys:
             self.note_change(key)
-        watched = None if document is None else (document, devices_with_writers())
         named = self._base.named()
         if named is not None:
-            return open_new_files(named, keys, conditions, watched)
+            return open_new_files(named, keys, conditions)
         try:
             base = self._base.open("")
         except (OSError, InvalidKeyError):  # which `set` puts into words, as all else that is wrong
             return None
         try:
-            return open_new_files(base, keys, conditions, watched)
+            return open_new_files(base, keys, conditions)
         finally:
             os.close(base)
-
-    def place_to_change(self, keys: Iterable[str]) -> tuple[bytes, bytes] | None:
-        """Return where the files of ``keys`` are that the kernel is about to change: see its ``open_new_files``.
-
-        ``None`` where to change one is more than that.
-        """
-        if not self._is_plain() or self._sees_changes():
-            return None
-        for key in keys:
-            self.note_change(key)
-        return self._base.named()
 
     def _is_plain(self) -> bool:
         """Whether files are written by the kernel: nobody wants to see it, nor to wait for the disk."""

@@ -24,7 +24,6 @@ from zardine.metadata.documents import GroupMetadata
 from zardine.stores.base import Reading, Store
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.kept_changes import keep
 from zardine.vectors.changing.links_between import nesting_of, put_links_between
 from zardine.vectors.changing.patching import Patch, UnfitError
 from zardine.vectors.content.content import Content
@@ -57,7 +56,7 @@ Newer: TypeAlias = Literal["vertices", "values"] | None
 class HeldPlace(StorePath):
     """The place of a store whose lock is held, with what was read since, for the first who opens it."""
 
-    __slots__ = ("_owner", "_reading", "level_again")
+    __slots__ = ("_owner", "_reading")
 
     def __init__(
         self,
@@ -65,13 +64,10 @@ class HeldPlace(StorePath):
         path: str,
         owner: VectorStore | None,
         reading: Reading | None,
-        level_again: KeptLevel | None = None,
     ) -> None:
         super().__init__(store, path)
         self._owner = owner
         self._reading = reading
-        self.level_again = level_again
-        """Level 0 as an earlier change has left it; its cells are not to be read but by who holds them."""
 
     def take(self) -> tuple[VectorStore | None, Reading | None]:
         """Return the store and the document of level 0, once."""
@@ -89,12 +85,6 @@ def open_to_change(path: StoreLike) -> Level:
     if level.document.block.get("chunk_attribute_name") is not None:
         raise DataError(f"{owner.name} is divided by an attribute: such stores can be read, not changed")
     return KeptLevel.of(level, to_change=True)
-
-
-def open_to_change_again(path: StoreLike) -> Level:
-    """As :func:`open_to_change`, or as an earlier change has left it: whose cells are read by who holds them alone."""
-    level = path.level_again if isinstance(path, HeldPlace) else None
-    return open_to_change(path) if level is None else level
 
 
 def open_to_update(owner: VectorStore, number: int) -> Level:
@@ -194,7 +184,7 @@ def change_cells(
     is_prepared = not changes_others and bounds == owner.root.bounds
     agreed = {**attributes_with(level, count, block, tile=patch.content.fragments.tile), **(attributes or {})}
     agreed = above.noted_in(agreed, patch.touched if above.numbers else None, tables)
-    settled = replace_nodes(
+    replace_nodes(
         level,
         patch.nodes,
         removed,
@@ -202,12 +192,9 @@ def change_cells(
         before=None if is_prepared else prepare,
         log=patch.log(),
         known=patch.known,
-        held=patch.held,
         claims=changes_others,
         is_whole=not level.document.level,  # an update of a level above is one of several steps
     )
-    if settled is not None:
-        keep(level, settled, count)
 
 
 def attributes_with(

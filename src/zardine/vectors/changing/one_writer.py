@@ -20,7 +20,6 @@ from zardine.stores.base import Reading, Store
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import complete
-from zardine.vectors.changing.kept_changes import is_known, level_again
 from zardine.vectors.changing.levels import HeldPlace, erase_levels, unfinished_levels
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.claims import (
@@ -105,8 +104,8 @@ class Asked:
     """Paths of groups of which the members are looked for."""
 
 
-def alone_asking(asks: Callable[..., Asked], *, again: bool = False, claims: bool = False) -> _Alone:
-    """As :func:`alone` (``again``: as :func:`alone_again`, ``claims``: as :func:`alone_with_claim`); asks ahead.
+def alone_asking(asks: Callable[..., Asked], *, claims: bool = False) -> _Alone:
+    """As :func:`alone` (``claims``: as :func:`alone_with_claim`); asks ahead.
 
     Far away what ``asks`` says is asked for at the beginning; of who ``claims`` below all levels, when that is done.
 
@@ -114,14 +113,9 @@ def alone_asking(asks: Callable[..., Asked], *, again: bool = False, claims: boo
     """
 
     def decorator(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
-        return _locked(change, forget_consolidated, again=again, asks=asks, claims=claims)
+        return _locked(change, forget_consolidated, asks=asks, claims=claims)
 
     return decorator
-
-
-def alone_again(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
-    """As :func:`alone`, for who uses what an earlier change of this process has left in :mod:`.kept_changes`."""
-    return _locked(change, forget_consolidated, again=True)
 
 
 def locked(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
@@ -138,7 +132,6 @@ def _locked(
     change: Callable[Concatenate[StoreLike, P], R],
     first: Callable[[VectorStore], object],
     *,
-    again: bool = False,
     claims: bool = False,
     asks: Callable[..., Asked] | None = None,
 ) -> Callable[Concatenate[StoreLike, P], R]:
@@ -146,16 +139,11 @@ def _locked(
     def run(path: StoreLike, /, *args: P.args, **kwargs: P.kwargs) -> R:
         store, inner = find_place(path, mode="r+")
         level = child(inner, "0")
-        known = again and is_known(store, inner)
         is_alone = store.lock_is_exclusive
-        before = None if known or not is_alone else VectorStore.open(StorePath(store, inner))
+        before = None if not is_alone else VectorStore.open(StorePath(store, inner))
         with SureStack() as stack:
             # after that look: a lock would make a folder where no store is
             stack.enter(store.lock(document_key(level)))
-            kept = level_again(store, inner) if known else None
-            if kept is not None:  # of a whole store, whose folders hold the same as then
-                with telling_of_commits(store, level, revision_of(kept.document.attributes)):
-                    return change(HeldPlace(store, inner, None, None, kept), *args, **kwargs)
             # where others are not kept out, they agree by this document: what it has to go with is read after it
             early = None if is_alone else store.read(document_key(level))
             store = to_claim(store, level)

@@ -47,7 +47,6 @@ from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import same_list
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray
-from zardine.vectors.storing.held_cells import HeldChange
 from zardine.vectors.storing.held_values import hold_shards, look_at_chunks, look_at_shards
 from zardine.vectors.storing.logs import new_token, revision_of
 from zardine.vectors.storing.store import Level
@@ -76,8 +75,6 @@ class Patch:
     """Arrays of which cells or rows change, as they were opened: what was read of their shards is known then."""
     keeps_rows: bool = False
     """Whether every row that there was is the same one in its cell."""
-    held: HeldChange | None = None
-    """All of ``cells``, where they are locked since they were read."""
 
     @property
     def touched(self) -> Ints:

@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from zardine.buffers import BytesLike
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.freshness import leave_to_owner
 from zardine.engine.side_by_side import side_by_side
-from zardine.frozen import with_fields
 from zardine.hierarchy.find import Seen, document_key
 from zardine.hierarchy.place import find_place
-from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.stores.base import Store, Version
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.format.cell_documents import NONEMPTY, ChunkList
-from zardine.vectors.format.documents import LevelDocument, RootDocument
+from zardine.vectors.format.documents import RootDocument
 from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.cells_again import PARSED
@@ -57,12 +56,6 @@ class KeptLevel(Level):
     """The same of what was listed, by prefix."""
     lists: list[ChunkList] = field(default_factory=list)
     """Lists of chunks that differ, of all documents."""
-    seen: dict[str, Version] = field(default_factory=dict)
-    """Versions of the documents of arrays that were opened to change the level, by key."""
-    forms: dict[str, Any] = field(default_factory=dict)
-    """What those who change the level have worked out of its arrays, by their names for it."""
-    is_again: bool = False
-    """Whether it is as an earlier change has left it: where cells are lost, it does not know whom to ask."""
     to_change: bool = False
     """Whether it is to be changed, under a lock: then lists of chunks stay text, which goes on in new documents."""
 
@@ -120,17 +113,9 @@ class KeptLevel(Level):
             self.arrays[relative] = found
         return found
 
-    def changed(self, document: LevelDocument, version: Version, group: GroupMetadata) -> KeptLevel:
-        """Return the level after a change of cells alone, with all that is known of it."""
-        return with_fields(self, document=document, version=version, group=group, is_again=True)
-
     @property
     def _takes_as_stored(self) -> bool:
         return self.to_change  # under a lock
-
-    @property
-    def _seen(self) -> dict[str, Version]:
-        return self.seen
 
     def values(self, relative: str) -> Table | None:
         """See :meth:`Level.values`; who has used a document to change the table looks whether it is another one now."""

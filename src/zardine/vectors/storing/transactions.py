@@ -54,7 +54,6 @@ from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.claims import CLAIM, HELPED, LostClaimError, OvertakenError, claim_of
 from zardine.vectors.storing.commits import complete_or_warn, note_effect
-from zardine.vectors.storing.held_cells import HeldChange
 from zardine.vectors.storing.held_values import HeldValues
 from zardine.vectors.storing.kept_attributes import with_kept
 from zardine.vectors.storing.logs import (
@@ -99,20 +98,18 @@ def replace_nodes(
     before: Callable[[], None] | None = None,
     log: ChangeLog | None = None,
     known: Mapping[str, Array] | None = None,
-    held: HeldChange | None = None,
     claims: bool = False,
     is_whole: bool = False,
-) -> Seen | None:
+) -> None:
     """Store ``nodes`` in the place of those of the same paths, remove others, and change the level's attributes.
 
     All at one moment for readers of zardine. Other readers may see some of the nodes changed and others not yet, for
     the time that it takes to write the documents. Before the change is agreed on, nothing of it can be seen; an error
     leaves the level as it was. Attributes of replaced nodes that are no matter of the layout stay. ``before`` is called
     when all is stored, before the change is agreed on. ``log``: cells, rows and documents that change; ``known``:
-    arrays in it as they were opened, to save looking at them again. ``held``: the cells of ``log``, if they are; they
-    are let go then. ``claims``: whether ``before`` erases, or stores anew, what others use. ``is_whole``: this is all
-    of the change that the user asked for, so that an error tells if it takes effect, and a later writer may complete
-    it. Gives what the level's document is then, where cells alone were changed by one call of the kernel.
+    arrays in it as they were opened, to save looking at them again. ``claims``: whether ``before`` erases, or stores
+    anew, what others use. ``is_whole``: this is all of the change that the user asked for, so that an error tells if it
+    takes effect, and a later writer may complete it.
 
     Raises :class:`OvertakenError` if somebody else changes the level meanwhile.
     """
@@ -122,12 +119,6 @@ def replace_nodes(
     store = level.owner.store
     if nodes or removed or claims or level.document.level:
         seen = _claimed(level, seen)
-    if held is not None:
-        with held:
-            if seen is not None and log is not None and not nodes and not removed and before is None:
-                done = _change_held(level, seen, attributes, log, known or {}, held)
-                if done is not None:
-                    return done
     if log is None and store.lock_is_exclusive:  # where there is one, it takes the place of what a killed writer left
         erase_dead_logs(store, level.path, expected)
     replace_below(
@@ -143,7 +134,6 @@ def replace_nodes(
         seen=seen,
         is_whole=is_whole,
     )
-    return None
 
 
 def _claimed(level: Level, seen: Seen | None) -> Seen | None:
@@ -172,27 +162,6 @@ def agreed_and_settled(
 ) -> tuple[GroupMetadata, GroupMetadata]:
     """Return the document of a level that agrees on what is in a log, and the one when that is where it belongs."""
     return group.with_attributes({**attributes, PENDING: {}, LOG: token}), group.with_attributes(attributes)
-
-
-def _change_held(
-    level: Level,
-    seen: Seen,
-    attributes: Mapping[str, Any],
-    log: ChangeLog,
-    known: Mapping[str, Array],
-    held: HeldChange,
-) -> Seen | None:
-    """Change cells that are held, and nothing else. Gives the document then; ``None`` where nothing was agreed on."""
-    group, version = seen
-    if version is None:
-        return None
-    agreed, settled = agreed_and_settled(group, attributes, log.token)
-    done = held.change(log, agreed, settled, version)
-    if done is None or done[0]:
-        return None if done is None else (settled, done[1])
-    store, path = level.owner.store, level.path
-    complete_or_warn(store, path, partial(_carry_out, store, path, {}, log, known, (agreed, done[1])))
-    return settled, None
 
 
 def replace_below(
