@@ -73,6 +73,34 @@ class NewFiles:
         """Close the directories. Those that were made, and in which nothing is, go."""
 
 @final
+class ObjectFiles:
+    """Objects that are files, chunks or shards: their paths are what ``form`` makes of their grid coordinates.
+
+    By a ``%d`` for each (``%%`` is a percent sign). None is read that does not lie below the real path ``below``, which
+    ends with a slash. ``shard``: the number of rows of an index, whether it lies in front of the chunks, and whether a
+    checksum is behind it.
+    """
+
+    def __new__(cls, below: bytes, form: bytes, shard: tuple[int, bool, bool] | None) -> ObjectFiles: ...
+
+@final
+class UniformGrid:
+    """Chunks of one shape in objects of one shape: lengths along each axis.
+
+    ``shape`` of a chunk, chunks of an object, and the rows of an object's index from one chunk to the next. Numbers
+    that are no grid raise :class:`ValueError`, or :class:`OverflowError`.
+    """
+
+    def __new__(cls, shape: tuple[int, ...], per_object: tuple[int, ...], strides: tuple[int, ...]) -> UniformGrid: ...
+    def locate(
+        self, starts: tuple[int, ...], counts: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], int, tuple[int, ...]] | None:
+        """Where a block is, if it lies in one chunk: see ``zardine.engine.layout``.
+
+        Grid coordinates of the object, row of the chunk in its index, first element of the block in the chunk.
+        """
+
+@final
 class Pipeline:
     """What is the same for all chunks of an array. Immutable; any number of threads may use it at once.
 
@@ -112,70 +140,28 @@ class Pipeline:
         Where a job fails its places hold what was there, or anything of what was read.
         """
 
-    def decode_block(
-        self,
-        source: Buffer | int | KnownFile,
-        offset: int,
-        length: int,
-        extents: tuple[int, ...],
-        first: tuple[int, ...],
-        out: Buffer,
-        *,
-        document: KnownFile | None = None,
-        is_checked: bool = True,
-    ) -> str | None:
-        """Decode one chunk of an open file, or of bytes; the reason if that fails.
-
-        ``extents`` is the shape of the chunk. The block that begins at ``first`` and is as large as ``out`` goes there.
-        A source that is a :class:`KnownFile` has to be current when all is read, and so has the ``document``; and
-        nobody may be about to edit it, unless that is noticed by checksums (``is_checked``). Otherwise as
-        :meth:`decode`.
-        """
-
     def decode_box(
         self,
-        sources: Sequence[Buffer | int | KnownFile],
-        tables: Sequence[tuple[Buffer, Buffer]],
-        grid: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
-        first: tuple[int, ...],
-        out: Buffer,
-        limits: tuple[int, bool],
-        threads: int,
-        *,
-        document: KnownFile | None = None,
-        is_checked: bool = True,
-    ) -> str | None:
-        """Decode a box of elements that lie in several chunks of one shape; the reason if that fails anywhere.
-
-        The box begins at ``first`` and is as large as ``out``, which it goes to. ``grid``: of each axis the length of a
-        chunk, the chunks of an object, and the rows of an object's index from one chunk to the next. ``sources`` are
-        the objects that the box touches, in C order, ``tables`` where their chunks are: offsets and lengths as
-        int64. ``limits``: the most bytes of a chunk, and whether chunks may
-        be missing. ``document`` and ``is_checked`` as for :meth:`decode_block`. Otherwise as :meth:`decode`.
-        """
-
-    def decode_files(
-        self,
-        below: bytes,
-        form: bytes,
-        grid: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
+        objects: Sequence[tuple[Buffer | int | KnownFile, Buffer, Buffer]] | ObjectFiles,
+        grid: UniformGrid,
         first: tuple[int, ...],
         out: Buffer,
         *,
         most: int,
         missing: bool,
         threads: int,
-        shard: tuple[int, bool, bool, bool] | None = None,
         document: KnownFile | None = None,
+        is_checked: bool = True,
     ) -> str | None:
-        """As :meth:`decode_box`, where objects are files, which are opened and closed: chunks, or shards.
+        """Decode a box of elements of chunks of one shape; the reason if that fails anywhere.
 
-        The path of a file is what ``form`` makes of the chunk's grid coordinates, by a ``%d`` for each (``%%`` is a
-        percent sign). None is read that does not lie below the real path ``below`` (with a slash at its end), nor one
-        of more than ``most`` bytes. A file that is ``missing`` is a chunk that is not stored; or a failure. So is a
-        box of more than 1,024 files. ``shard``: the number of rows of an index, whether it lies in front of the
-        chunks, whether a checksum is behind it, and whether no edit of a chunk goes unnoticed; where one would, a
-        shard that was edited meanwhile is a failure. Of shards, 128 are read at most. ``document``: as there.
+        The box begins at ``first`` and is as large as ``out``. ``objects``: those that the box touches, in C order,
+        each with offsets and lengths of its chunks (int64); or files, which are opened and closed, 1,024 at most, of
+        shards 128. No chunk has more than ``most`` bytes. One that is not stored is full of the fill value if chunks
+        may be ``missing``, else a failure.
+
+        A source that is a :class:`KnownFile` has to be current when all is read, and so has the ``document``. Nobody
+        may be about to edit a shard, unless that is noticed by checksums (``is_checked``). Otherwise as :meth:`decode`.
         """
 
     def decode_points(
@@ -280,19 +266,6 @@ def block_of_elements(
     """The block of elements that Python integers and slices of step 1 mean: see ``zardine.indexing.parse``.
 
     First indices, counts, and what takes the axes of integers out of the result; ``None`` for all other selections.
-    """
-
-def locate_block(
-    starts: tuple[int, ...],
-    counts: tuple[int, ...],
-    shape: tuple[int, ...],
-    per_object: tuple[int, ...],
-    strides: tuple[int, ...],
-) -> tuple[tuple[int, ...], int, tuple[int, ...]] | None:
-    """Where a block is, if it lies in one chunk: see ``zardine.engine.layout``.
-
-    Grid coordinates of the object, row of the chunk in its index, first element of the block in the chunk. Numbers that
-    are no grid raise :class:`ValueError`.
     """
 
 def open_new_files(

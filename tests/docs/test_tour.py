@@ -57,7 +57,7 @@ def write(array: zardine.Array) -> None:
     array[10:12, 20:30] = 5
 
 
-@pytest.mark.parametrize(("work", "most_calls", "most_files"), [(read, 20, 12), (write, 70, 22)])
+@pytest.mark.parametrize(("work", "most_calls", "most_files"), [(read, 20, 12), (write, 100, 30)])
 def test_files_that_run(array: zardine.Array, work: Callable[[object], None], most_calls: int, most_files: int) -> None:
     for _ in range(2):
         work(array)

@@ -287,3 +287,14 @@ def opened(path: Path, *keys: str, conditions: Any = ()) -> Iterator[Any]:
     finally:
         if files is not None:
             files.close()
+
+
+def decode_chunk(
+    pipeline: Any, source: Any, offset: Any, length: Any, shape: Any, first: Any, out: Any, **asked: Any
+) -> Any:
+    """Decode a box that lies in one chunk of a source, which is all of its object; the reason if that fails."""
+    assert KERNEL is not None
+    grid = KERNEL.UniformGrid(shape, (1,) * len(shape), (0,) * len(shape))
+    place = np.array([offset], np.int64), np.array([length], np.int64)
+    limits = {"most": 2**63 - 1, "missing": True, "threads": 1}
+    return pipeline.decode_box([(source, *place)], grid, first, out, **limits, **asked)

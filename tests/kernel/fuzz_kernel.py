@@ -24,7 +24,7 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 import zstandard
-from cases import COMPRESSORS, CRC, Format, Step, decode_bytes, encode_bytes, opaque, smooth, whole_axis
+from cases import COMPRESSORS, CRC, Format, Step, decode_bytes, decode_chunk, encode_bytes, opaque, smooth, whole_axis
 from hostile import damage, places, seal
 from hostile_indexes import HostileIndex
 from memory_room import MemoryRoom
@@ -53,7 +53,7 @@ CHAINS: list[list[Step]] = [
 ]
 KERNEL_ENTRIES = (
     *("decode, bytes", "decode, file", "decode_points, bytes", "decode_points, file"),
-    *("decode_block, bytes", "decode_block, file"),
+    *("decode_box, bytes", "decode_box, file"),
     *("encode, bytes", "encode, file"),
 )
 ENTRIES = (*KERNEL_ENTRIES, "Python codecs", "shard index")
@@ -177,18 +177,18 @@ class Fuzz:
         )
         return chosen, out.reshape(BATCH, count), dict(failures)
 
-    def decode_block(self, batch: Batch, source: Any) -> Decoded:
-        """The same block of each chunk, often all of it."""
+    def decode_box(self, batch: Batch, source: Any) -> Decoded:
+        """The same box of each chunk, often all of it."""
         first, count = 0, batch.extent
         if self.rng.random() < 0.6:
             first = int(self.rng.integers(batch.extent))
-            count = int(self.rng.integers(batch.extent - first + 1))
+            count = int(self.rng.integers(1, batch.extent - first + 1))
         pipeline = self.pipeline(batch)
         out = np.zeros((BATCH, count), "<u2")
         reasons = {}
         for i, (offset, length) in enumerate(batch.places):
             block = (1, batch.extent), (0, first), opaque(out[i : i + 1])
-            reason = pipeline.decode_block(source, offset, length, *block)
+            reason = decode_chunk(pipeline, source, offset, length, *block)
             if reason is not None:
                 reasons[i] = reason
         return np.arange(first, first + count), out, reasons

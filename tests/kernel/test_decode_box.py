@@ -12,7 +12,7 @@ import pytest
 
 from .cases import NUMBERS, Format, any_format, any_output, opaque, smooth
 
-pytest.importorskip("zardine._kernel")
+KERNEL = pytest.importorskip("zardine._kernel")
 
 FILL = 7
 
@@ -52,10 +52,12 @@ class Stored:
         touched = list(product(*ranges))
         files = [os.open(self.folder / str(at), os.O_RDONLY) for at in touched]
         try:
-            grid = (self.chunk, self.per_object, self.strides)
+            grid = KERNEL.UniformGrid(self.chunk, self.per_object, self.strides)
             first = tuple(part.start for part in box)
-            tables = [self.places[at] for at in touched]
-            return self.fmt.pipeline().decode_box(files, tables, grid, first, opaque(out), limits, 2)
+            objects = [(file, *self.places[at]) for file, at in zip(files, touched, strict=True)]
+            most, missing = limits
+            call = self.fmt.pipeline().decode_box
+            return call(objects, grid, first, opaque(out), most=most, missing=missing, threads=2)
         finally:
             for file in files:
                 os.close(file)
@@ -123,11 +125,10 @@ def test_any_number(tmp_path: Path) -> None:
         elif case == 4:
             table = [column[:1] for column in table]
             first[0] = int(rng.integers(9))
-        tables: list[Any] = [tuple(table)] * int(rng.integers(1, 3))
+        objects: list[Any] = [(fd, *table)] * int(rng.integers(1, 3))
         try:
-            pipeline.decode_box(
-                [fd] * len(tables), tables, tuple(map(tuple, grid)), tuple(first), opaque(out), (64, True), 1
-            )
+            uniform = KERNEL.UniformGrid(*map(tuple, grid))
+            pipeline.decode_box(objects, uniform, tuple(first), opaque(out), most=64, missing=True, threads=1)
             done += 1
         except (ValueError, OverflowError):
             pass

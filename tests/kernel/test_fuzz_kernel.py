@@ -15,7 +15,7 @@ pytest.importorskip("zardine._kernel")
 
 ENTRIES = [
     *("decode, bytes", "decode, file", "decode_points, bytes", "decode_points, file"),
-    *("decode_block, bytes", "decode_block, file"),
+    *("decode_box, bytes", "decode_box, file"),
     *("encode, bytes", "encode, file", "Python codecs", "shard index"),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from effort import some
 
-from .cases import COMPRESSORS, CRC, Format, Step, opaque, smooth
+from .cases import COMPRESSORS, CRC, Format, Step, decode_chunk, opaque, smooth
 
 pytest.importorskip("zardine._kernel")
 
@@ -40,7 +41,7 @@ def decode_block(fmt: Format, encoded: bytes, shape: tuple[int, ...], part: tupl
     """The elements of a part, or why there are none."""
     first, counts = tuple(each.start or 0 for each in part), np.empty(shape)[part].shape
     out = np.empty(counts, fmt.dtype)
-    reason = fmt.pipeline().decode_block(encoded, 0, len(encoded), shape, first, opaque(out))
+    reason = decode_chunk(fmt.pipeline(), encoded, 0, len(encoded), shape, first, opaque(out))
     return out if reason is None else reason
 
 
@@ -143,7 +144,7 @@ def test_blocks_are_read_alone(step: Step, tmp_path: Path) -> None:
             for part in PARTS:
                 out = np.empty(NOISY[part].shape, "<u2")
                 first = tuple(each.start or 0 for each in part)
-                call = fmt.pipeline().decode_block
+                call = partial(decode_chunk, fmt.pipeline())
                 assert call(source, offset, len(encoded), SHAPE, first, opaque(out)) is None
                 assert np.array_equal(out, NOISY[part])
                 assert call(source, offset, len(encoded) - 1, SHAPE, first, opaque(out)) is not None
@@ -165,7 +166,7 @@ def test_damaged_blocks_never_give_what_others_left(tmp_path: Path) -> None:
         for source, offset in sources_of(bytes(damaged), tmp_path / "file"):
             out = np.empty(NOISY[part].shape, "<u2")
             first = tuple(each.start or 0 for each in part)
-            if fmt.pipeline().decode_block(source, offset, len(damaged), SHAPE, first, opaque(out)) is None:
+            if decode_chunk(fmt.pipeline(), source, offset, len(damaged), SHAPE, first, opaque(out)) is None:
                 assert np.array_equal(out, want)
                 same += 1
             else:

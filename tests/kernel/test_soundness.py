@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from .cases import CRC, Format, Step, encode_bytes, whole_axis
+from .cases import CRC, Format, Step, decode_chunk, encode_bytes, whole_axis
 
 pytest.importorskip("zardine._kernel")
 
@@ -102,7 +102,7 @@ def test_outputs_whose_elements_share_memory_are_refused(strides: tuple[int, int
     fd = os.open(tmp_path / "chunk", os.O_RDONLY)
     try:
         with pytest.raises(ValueError, match="share memory"):
-            pipeline.decode_block(fd, 0, 32, (4, 4), (0, 0), out)
+            decode_chunk(pipeline, fd, 0, 32, (4, 4), (0, 0), out)
     finally:
         os.close(fd)
     assert not memory.any()

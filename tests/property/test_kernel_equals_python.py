@@ -28,6 +28,7 @@ from strategies import (
 
 import zardine
 from fuzz.fuzz_read import damage
+from kernel.cases import decode_chunk
 from zardine.errors import CorruptionError
 from zardine.storage import LocalStore, MemoryStore, Store
 
@@ -199,7 +200,7 @@ def content(store: Store, key: str) -> bytes:
 
 @given(NATIVE, st.data())
 def test_blocks_of_one_chunk(layout: Layout, data: st.DataObject) -> None:
-    """``decode_block``, ``decode`` and the codec chain."""
+    """``decode_box``, ``decode`` and the codec chain."""
     described = layout.create(MemoryStore())._handle.layout
     sizes = data.draw(st.sampled_from(sorted(described._chains)))
     chain, pipeline = described.chain(sizes), described.pipeline
@@ -217,7 +218,7 @@ def test_blocks_of_one_chunk(layout: Layout, data: st.DataObject) -> None:
     except CorruptionError:
         expected = None
     first = tuple(data.draw(st.integers(0, n - 1)) for n in sizes)
-    counts = tuple(data.draw(st.integers(0, n - start)) for n, start in zip(sizes, first, strict=True))
+    counts = tuple(data.draw(st.integers(1, n - start)) for n, start in zip(sizes, first, strict=True))
     out, again = (np.empty(counts, chain.spec.dtype) for _ in range(2))
     raw, raw_again = (each.view(f"V{each.dtype.itemsize}") for each in (out, again))
     offset = data.draw(st.integers(0, 10))
@@ -228,7 +229,7 @@ def test_blocks_of_one_chunk(layout: Layout, data: st.DataObject) -> None:
     with tempfile.TemporaryFile() as file:
         file.write(bytes(offset) + encoded + b"more")
         file.flush()
-        reason = pipeline.decode_block(file.fileno(), offset, len(encoded), sizes, first, raw)
+        reason = decode_chunk(pipeline, file.fileno(), offset, len(encoded), sizes, first, raw)
         jobs = np.array([[0, offset, len(encoded), *[0] * len(sizes)]], np.int64)
         failures = pipeline.decode([file.fileno()], jobs, axes, raw_again, 2)
     assert failures == ([] if reason is None else [(0, reason)])

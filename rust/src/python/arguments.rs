@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyInt, PyMemoryView, PySequence, PyTuple};
 
 use crate::decode::sources::Source;
 use crate::files::known_file::KnownFile;
+use crate::files::path_form::PathForm;
 use crate::files::readable::{File, Readable};
 use crate::files::stored_files::StoredFiles;
 use crate::plan::axis_rows::{AxisRows, ListedArrays, StridedArrays};
@@ -150,16 +151,6 @@ impl<'py> Sources<'py> {
         Ok(Sources::Held(list.try_iter()?.map(|each| Held::of(&each?)).collect::<PyResult<_>>()?))
     }
 
-    /// Of a sequence, for a call that looks at those that are known from before.
-    pub fn looked_at(list: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Ok(Sources::Held(list.try_iter()?.map(|each| Held::looked_at(&each?)).collect::<PyResult<_>>()?))
-    }
-
-    /// The only one, for such a call.
-    pub fn one_looked_at(source: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Ok(Sources::Held(vec![Held::looked_at(source)?]))
-    }
-
     /// Those that are known from before.
     pub fn known(&self) -> Vec<&KnownFile> {
         fn known<'a>(held: &'a Held<'_>) -> Option<&'a KnownFile> {
@@ -203,25 +194,48 @@ fn is_immutable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
         || object.is_exact_instance_of::<PyMemoryView>() && object.getattr("obj")?.is_exact_instance_of::<PyBytes>())
 }
 
-/// For each of some objects, where its chunks are.
-pub struct Tables<'py>(Vec<[Buffer<'py>; 2]>);
+/// Objects that are held, and where the chunks of each are.
+pub struct HeldObjects<'py> {
+    pub sources: Sources<'py>,
+    places: Vec<[Buffer<'py>; 2]>,
+}
 
-impl<'py> Tables<'py> {
-    /// Of pairs of buffers: offsets, lengths.
-    pub fn of(list: &Bound<'py, PySequence>) -> PyResult<Self> {
-        let table = |each: Bound<'py, PyAny>| {
-            let pair = each.cast::<PyTuple>().map_err(|_| invalid("a table is a tuple"))?;
-            expect_length(pair, 2)?;
-            Ok([Buffer::of(&pair.get_item(0)?, false)?, Buffer::of(&pair.get_item(1)?, false)?])
-        };
-        Ok(Tables(list.try_iter()?.map(|each| table(each?)).collect::<PyResult<_>>()?))
+impl<'py> HeldObjects<'py> {
+    /// Of triples: a source, offsets and lengths.
+    pub fn of(list: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let (mut sources, mut places) = (Vec::new(), Vec::new());
+        for each in list.try_iter()? {
+            let each = each?;
+            let object = each.cast::<PyTuple>().map_err(|_| invalid("an object is a tuple"))?;
+            expect_length(object, 3)?;
+            sources.push(Held::looked_at(&object.get_item(0)?)?);
+            places.push([Buffer::of(&object.get_item(1)?, false)?, Buffer::of(&object.get_item(2)?, false)?]);
+        }
+        Ok(HeldObjects { sources: Sources::Held(sources), places })
     }
 
-    pub fn objects(&self) -> PyResult<Vec<ObjectTable<'_>>> {
-        fn object<'a>([offsets, lengths]: &'a [Buffer<'_>; 2]) -> PyResult<ObjectTable<'a>> {
+    pub fn tables(&self) -> PyResult<Vec<ObjectTable<'_>>> {
+        fn table<'a>([offsets, lengths]: &'a [Buffer<'_>; 2]) -> PyResult<ObjectTable<'a>> {
             Ok(ObjectTable::Index(offsets.integers()?, lengths.integers()?))
         }
-        self.0.iter().map(object).collect()
+        self.places.iter().map(table).collect()
+    }
+}
+
+/// Objects that are files, whose paths a form makes of their grid coordinates: chunks, or shards.
+#[pyclass(frozen, module = "zardine._kernel", name = "ObjectFiles")]
+pub struct PyObjectFiles {
+    pub below: Vec<u8>,
+    pub form: PathForm,
+    /// Rows of an index, whether it comes first, and has a checksum.
+    pub shard: Option<(usize, bool, bool)>,
+}
+
+#[pymethods]
+impl PyObjectFiles {
+    #[new]
+    fn new(below: Vec<u8>, form: &[u8], shard: Option<(usize, bool, bool)>) -> PyResult<Self> {
+        Ok(PyObjectFiles { below, form: PathForm::new(form).map_err(invalid)?, shard })
     }
 }
 

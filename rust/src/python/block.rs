@@ -5,6 +5,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PySlice, PyTuple};
 
+use crate::plan::chunk_box::BoxAxis;
+
 /// First indices, counts, and what takes the axes of single integers out of the result.
 type Block<'py> = (Bound<'py, PyTuple>, Bound<'py, PyTuple>, Option<Bound<'py, PyTuple>>);
 /// Coordinates of an object, a row of its index, first elements.
@@ -91,35 +93,64 @@ fn is_plain(py: Python<'_>, error: &PyErr) -> bool {
         || error.is_instance_of::<PyOverflowError>(py)
 }
 
-#[pyfunction]
-pub fn locate_block<'py>(
-    starts: &Bound<'py, PyTuple>,
-    counts: &Bound<'py, PyTuple>,
-    shape: &Bound<'py, PyTuple>,
-    per_object: &Bound<'py, PyTuple>,
-    strides: &Bound<'py, PyTuple>,
-) -> PyResult<Option<Place<'py>>> {
-    let ndim = starts.len();
-    if [counts, shape, per_object, strides].iter().any(|each| each.len() != ndim) {
-        return Err(PyValueError::new_err("axes of different numbers"));
-    }
-    let (mut row, mut objects, mut first) = (0i64, Vec::with_capacity(ndim), Vec::with_capacity(ndim));
-    for axis in 0..ndim {
-        let number = |of: &Bound<'py, PyTuple>| of.get_item(axis)?.extract::<i64>();
-        let numbers = (number(starts)?, number(counts)?, number(shape), number(per_object), number(strides));
-        // what is too large for an integer is too large to be read
-        let (start, count, Ok(size), Ok(ratio), Ok(stride)) = numbers else { return Ok(None) };
-        if start < 0 || size <= 0 || ratio <= 0 {
-            return Err(PyValueError::new_err("a block before its array, or chunks without elements"));
+/// Chunks of one shape in objects of one shape: of each axis the length of a chunk, the chunks of an object, and the rows
+/// of an object's index from one chunk to the next.
+#[pyclass(frozen, module = "zardine._kernel", name = "UniformGrid")]
+pub struct PyUniformGrid(Vec<[i64; 3]>);
+
+#[pymethods]
+impl PyUniformGrid {
+    #[new]
+    fn new(shape: Vec<i64>, per_object: Vec<i64>, strides: Vec<i64>) -> PyResult<Self> {
+        if [per_object.len(), strides.len()] != [shape.len(); 2] {
+            return Err(PyValueError::new_err("axes of different numbers"));
         }
-        let (chunk, begin) = (start / size, start % size);
-        if count > size - begin {
-            return Ok(None);
+        if shape.iter().chain(&per_object).any(|&length| length <= 0) || strides.iter().any(|&stride| stride < 0) {
+            return Err(PyValueError::new_err("chunks without elements, or objects without chunks"));
         }
-        let added = (chunk % ratio).checked_mul(stride).and_then(|rows| row.checked_add(rows));
-        row = added.ok_or_else(|| PyValueError::new_err("an index with too many rows"))?;
-        objects.push(chunk / ratio);
-        first.push(begin);
+        let axes = shape.into_iter().zip(per_object).zip(strides);
+        Ok(PyUniformGrid(axes.map(|((size, ratio), stride)| [size, ratio, stride]).collect()))
     }
-    Ok(Some((PyTuple::new(starts.py(), objects)?, row, PyTuple::new(starts.py(), first)?)))
+
+    /// Where a block is, if it lies in one chunk: the object, the row of the chunk in its index, the first element there.
+    fn locate<'py>(&self, starts: &Bound<'py, PyTuple>, counts: &Bound<'py, PyTuple>) -> PyResult<Option<Place<'py>>> {
+        let ndim = self.0.len();
+        if [starts.len(), counts.len()] != [ndim; 2] {
+            return Err(PyValueError::new_err("axes of different numbers"));
+        }
+        let (mut row, mut objects, mut first) = (0i64, Vec::with_capacity(ndim), Vec::with_capacity(ndim));
+        for (axis, &[size, ratio, stride]) in self.0.iter().enumerate() {
+            let number = |of: &Bound<'py, PyTuple>| of.get_item(axis)?.extract::<i64>();
+            let (start, count) = (number(starts)?, number(counts)?);
+            if start < 0 {
+                return Err(PyValueError::new_err("a block before its array"));
+            }
+            let (chunk, begin) = (start / size, start % size);
+            if count > size - begin {
+                return Ok(None);
+            }
+            let added = (chunk % ratio).checked_mul(stride).and_then(|rows| row.checked_add(rows));
+            row = added.ok_or_else(|| PyValueError::new_err("an index with too many rows"))?;
+            objects.push(chunk / ratio);
+            first.push(begin);
+        }
+        Ok(Some((PyTuple::new(starts.py(), objects)?, row, PyTuple::new(starts.py(), first)?)))
+    }
+}
+
+impl PyUniformGrid {
+    /// The axes of a box of elements of `shape` that begins at `first`.
+    pub fn axes(&self, first: &[usize], shape: &[usize]) -> PyResult<Vec<BoxAxis>> {
+        if self.0.len() != first.len() {
+            return Err(PyValueError::new_err(format!("a grid of other than {} axes", first.len())));
+        }
+        let axis = |((&[size, ratio, stride], &first), &count): ((&[i64; 3], &usize), &usize)| BoxAxis {
+            chunk: size as usize, // none of them is negative
+            per_object: ratio as usize,
+            stride: stride as usize,
+            first,
+            count,
+        };
+        Ok(self.0.iter().zip(first).zip(shape).map(axis).collect())
+    }
 }

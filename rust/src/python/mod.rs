@@ -44,7 +44,9 @@ fn version() -> &'static str {
 #[pymodule]
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline_class::PyPipeline>()?;
+    module.add_class::<arguments::PyObjectFiles>()?;
     module.add_class::<arguments::PyStoredFiles>()?;
+    module.add_class::<block::PyUniformGrid>()?;
     module.add_class::<elements::PyCrew>()?;
     module.add_class::<contexts::PySureExit>()?;
     module.add_class::<files::PyDescriptor>()?;
@@ -52,7 +54,6 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<files::PyNewFiles>()?;
     module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;
     module.add_function(wrap_pyfunction!(block::block_of_elements, module)?)?;
-    module.add_function(wrap_pyfunction!(block::locate_block, module)?)?;
     module.add_function(wrap_pyfunction!(counting::find_cell_runs, module)?)?;
     module.add_function(wrap_pyfunction!(counting::find_extent, module)?)?;
     module.add_function(wrap_pyfunction!(counting::find_runs, module)?)?;

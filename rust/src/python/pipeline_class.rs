@@ -15,16 +15,17 @@ use crate::decode::sources::Source;
 use crate::encode::boxes::{Changed, Encode, How};
 use crate::files::known_file::{Identity, KnownFile};
 use crate::files::new_file::NewFile;
-use crate::files::path_form::PathForm;
 use crate::files::stored_files::StoredFiles;
 use crate::files::stored_shards::{self, StoredShard};
+use crate::memory::strided_memory::StridedOutput;
 use crate::plan::axis_rows::AxisRows;
 use crate::plan::chunk_box::{BoxAxis, ObjectTable, plan_box, touched_objects};
 use crate::plan::job_table::JobTable;
 use crate::plan::object_parts::plan_parts;
 use crate::plan::pipeline::Pipeline;
 use crate::plan::shard_table::{Entry, ShardTable};
-use crate::python::arguments::{self, Sources, Tables, invalid};
+use crate::python::arguments::{self, HeldObjects, PyObjectFiles, Sources, invalid};
+use crate::python::block::PyUniformGrid;
 use crate::python::buffers::{Buffer, integers_of};
 use crate::python::byte_arrays::NewByteArray;
 use crate::python::files::{PyDescriptor, PyKnownFile, PyNewFiles};
@@ -38,8 +39,6 @@ pub type Status = (u64, u64, i64, i64);
 /// The file before, which is still open; what the new one is, if a shard; offsets and lengths of its chunks.
 pub type ChangedFile<'py> = (Option<PyDescriptor>, Option<Status>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Failures);
-/// Of each axis the length of a chunk, the chunks of an object, and the rows of its index from one to the next.
-type Grid = (Vec<usize>, Vec<usize>, Vec<usize>);
 /// Axes and jobs, and which of these make up which shard.
 type Planned = (Vec<AxisRows>, JobTable, Option<ShardTable>);
 /// Files that are read by one call of `decode_files`, a few open at a time.
@@ -92,136 +91,37 @@ impl PyPipeline {
         noticed(guarded(py, || call.run(threads))?)
     }
 
-    /// As `decode`, for the block of one chunk that begins at `first` and is as large as `out`.
-    #[pyo3(signature = (source, offset, length, extents, first, out, *, document=None, is_checked=true))]
-    #[allow(clippy::too_many_arguments)]
-    fn decode_block(
-        &self,
-        py: Python<'_>,
-        source: &Bound<'_, PyAny>,
-        offset: i64,
-        length: i64,
-        extents: &Bound<'_, PyTuple>,
-        first: &Bound<'_, PyTuple>,
-        out: &Bound<'_, PyAny>,
-        document: Option<&Bound<'_, PyKnownFile>>,
-        is_checked: bool,
-    ) -> PyResult<Option<String>> {
-        let pipeline = &self.0;
-        let ndim = self.ndim(extents.len())?;
-        if first.len() != ndim {
-            return Err(invalid(format!("{} first indices, expected {ndim}", first.len())));
-        }
-        let out = Buffer::of(out, true)?;
-        let memory = out.strided_output(pipeline.item(), ndim)?;
-        let mut axes = Vec::with_capacity(ndim);
-        for (axis, &count) in memory.shape().iter().enumerate() {
-            let (extent, first) = (extents.get_item(axis)?.extract()?, first.get_item(axis)?.extract()?);
-            axes.push(AxisRows::block(extent, first, count).map_err(invalid)?);
-        }
-        let mut job = vec![0; 3 + ndim];
-        (job[1], job[2]) = (offset, length);
-        let jobs = JobTable::new(job, 3, ndim).map_err(invalid)?;
-        let held = Sources::one_looked_at(source)?;
-        let sources = held.sources()?;
-        let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
-        run_on_known(py, &call, 1, &Known { files: held.known(), document, is_checked })
-    }
-
     /// As `decode`, for the box of elements of chunks of one shape that begins at `first` and is as large as `out`.
-    #[pyo3(signature = (sources, tables, grid, first, out, limits, threads, *, document=None, is_checked=true))]
+    #[pyo3(signature = (objects, grid, first, out, *, most, missing, threads, document=None, is_checked=true))]
     #[allow(clippy::too_many_arguments)]
     fn decode_box(
         &self,
         py: Python<'_>,
-        sources: &Bound<'_, PyAny>,
-        tables: &Bound<'_, PySequence>,
-        grid: Grid,
-        first: Vec<usize>,
-        out: &Bound<'_, PyAny>,
-        limits: (i64, bool),
-        threads: usize,
-        document: Option<&Bound<'_, PyKnownFile>>,
-        is_checked: bool,
-    ) -> PyResult<Option<String>> {
-        let pipeline = &self.0;
-        let ndim = self.ndim(first.len())?;
-        let out = Buffer::of(out, true)?;
-        let memory = out.strided_output(pipeline.item(), ndim)?;
-        let axes = box_axes(&grid, &first, memory.shape())?;
-        let tables = Tables::of(tables)?;
-        let Some((axes, jobs)) = plan_box(&axes, &tables.objects()?, limits.0, limits.1).map_err(invalid)? else {
-            return Ok(Some("a chunk that is too long, or not stored".into()));
-        };
-        let held = Sources::looked_at(sources)?;
-        let sources = held.sources()?;
-        let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
-        run_on_known(py, &call, threads, &Known { files: held.known(), document, is_checked })
-    }
-
-    /// As `decode_box`, where objects are files whose paths `form` makes of their coordinates, of which chunks may be missing.
-    /// `shard`: see `change_box`; and whether damage is noticed without looking whether they were edited.
-    #[pyo3(signature = (below, form, grid, first, out, *, most, missing, threads, shard=None, document=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn decode_files(
-        &self,
-        py: Python<'_>,
-        below: &[u8],
-        form: &[u8],
-        grid: Grid,
+        objects: &Bound<'_, PyAny>,
+        grid: &Bound<'_, PyUniformGrid>,
         first: Vec<usize>,
         out: &Bound<'_, PyAny>,
         most: i64,
         missing: bool,
         threads: usize,
-        shard: Option<(usize, bool, bool, bool)>,
         document: Option<&Bound<'_, PyKnownFile>>,
+        is_checked: bool,
     ) -> PyResult<Option<String>> {
-        let document = document.map(|document| &document.get().0);
-        let pipeline = &self.0;
         let ndim = self.ndim(first.len())?;
         let out = Buffer::of(out, true)?;
-        let memory = out.strided_output(pipeline.item(), ndim)?;
-        let axes = box_axes(&grid, &first, memory.shape())?;
-        let at_once = if shard.is_some() { MOST_OPEN } else { MOST_NAMED };
-        let Some(objects) = touched_objects(&axes, at_once).map_err(invalid)? else {
-            return Ok(Some("more files than are read at once".into()));
-        };
-        let form = PathForm::new(form).map_err(invalid)?;
-        let paths = objects.into_iter().map(|at| form.path(at.into_iter())).collect::<Result<Vec<_>, _>>();
-        let files = StoredFiles { below: below.to_vec(), paths: paths.map_err(invalid)?, missing };
-        let (mut shards, mut is_checked) = (None, true);
-        if let Some((count, at_start, has_checksum, checked)) = shard {
-            let table = ShardTable::new(&[0], &[], count, (at_start, has_checksum), 0).map_err(invalid)?;
-            let most = u64::try_from(most).map_err(|_| invalid("chunks of less than no bytes"))?;
-            match guarded(py, || stored_shards::open(&files, &table, most, threads))? {
-                Ok(opened) => shards = Some(opened),
-                Err(reason) => return Ok(Some(reason.to_string())),
-            }
-            is_checked = checked;
+        let memory = out.strided_output(self.0.item(), ndim)?;
+        let axes = grid.get().axes(&first, memory.shape())?;
+        let limits = Limits { most, missing, threads };
+        if let Ok(files) = objects.cast_exact::<PyObjectFiles>() {
+            return self.decode_files(py, files.get(), &axes, &memory, &limits, document, is_checked);
         }
-        let (tables, sources): (Vec<ObjectTable>, Vec<Source>) = match &shards {
-            None => (0..files.paths.len()).map(|at| (ObjectTable::Whole(most), Source::Named(&files, at))).unzip(),
-            Some(shards) => shards.iter().map(of_shard).unzip(),
+        let held = HeldObjects::of(objects)?;
+        let Some((axes, jobs)) = plan_box(&axes, &held.tables()?, most, missing).map_err(invalid)? else {
+            return Ok(Some(NOT_TO_BE_READ.into()));
         };
-        let Some((axes, jobs)) = plan_box(&axes, &tables, most, missing).map_err(invalid)? else {
-            return Ok(Some("chunks that are too long, or not stored".into()));
-        };
-        let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
-        let (failures, is_current) = guarded(py, || {
-            let failures = call.run(threads);
-            let is_current = failures.is_empty() && document.is_none_or(KnownFile::is_current);
-            (failures, is_current)
-        })?;
-        let failures = noticed(failures)?;
-        if failures.is_empty() && !is_current {
-            return Ok(Some("a document that was changed".into()));
-        }
-        let mut opened = shards.iter().flatten().flatten();
-        if failures.is_empty() && !is_checked && !opened.all(StoredShard::is_unedited) {
-            return Ok(Some("a shard that was edited meanwhile".into()));
-        }
-        Ok(failures.into_iter().next().map(|(_, reason)| reason))
+        let sources = held.sources.sources()?;
+        let call = Decode::new(&self.0, &sources, &jobs, &axes, &memory).map_err(invalid)?;
+        run_on_known(py, &call, threads, &Known { files: held.sources.known(), document, is_checked })
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -376,6 +276,61 @@ impl PyPipeline {
 }
 
 impl PyPipeline {
+    /// Decode a box out of objects that are files, which are opened and closed.
+    #[allow(clippy::too_many_arguments)]
+    fn decode_files(
+        &self,
+        py: Python<'_>,
+        objects: &PyObjectFiles,
+        axes: &[BoxAxis],
+        memory: &StridedOutput,
+        limits: &Limits,
+        document: Option<&Bound<'_, PyKnownFile>>,
+        is_checked: bool,
+    ) -> PyResult<Option<String>> {
+        let document = document.map(|document| &document.get().0);
+        let &Limits { most, missing, threads } = limits;
+        let at_once = if objects.shard.is_some() { MOST_OPEN } else { MOST_NAMED };
+        let Some(touched) = touched_objects(axes, at_once).map_err(invalid)? else {
+            return Ok(Some("more files than are read at once".into()));
+        };
+        let paths = touched.into_iter().map(|at| objects.form.path(at.into_iter())).collect::<Result<Vec<_>, _>>();
+        let files = StoredFiles { below: objects.below.clone(), paths: paths.map_err(invalid)?, missing };
+        let shards = match objects.shard {
+            None => None,
+            Some((count, at_start, has_checksum)) => {
+                let table = ShardTable::new(&[0], &[], count, (at_start, has_checksum), 0).map_err(invalid)?;
+                let most = u64::try_from(most).map_err(|_| invalid("chunks of less than no bytes"))?;
+                match guarded(py, || stored_shards::open(&files, &table, most, threads))? {
+                    Ok(opened) => Some(opened),
+                    Err(reason) => return Ok(Some(reason.to_string())),
+                }
+            }
+        };
+        let (tables, sources): (Vec<ObjectTable>, Vec<Source>) = match &shards {
+            None => (0..files.paths.len()).map(|at| (ObjectTable::Whole(most), Source::Named(&files, at))).unzip(),
+            Some(shards) => shards.iter().map(of_shard).unzip(),
+        };
+        let Some((axes, jobs)) = plan_box(axes, &tables, most, missing).map_err(invalid)? else {
+            return Ok(Some(NOT_TO_BE_READ.into()));
+        };
+        let call = Decode::new(&self.0, &sources, &jobs, &axes, memory).map_err(invalid)?;
+        let (failures, is_current) = guarded(py, || {
+            let failures = call.run(threads);
+            let is_current = failures.is_empty() && document.is_none_or(KnownFile::is_current);
+            (failures, is_current)
+        })?;
+        let failures = noticed(failures)?;
+        if failures.is_empty() && !is_current {
+            return Ok(Some("a document that was changed".into()));
+        }
+        let mut opened = shards.iter().flatten().flatten();
+        if failures.is_empty() && !is_checked && !opened.all(StoredShard::is_unedited) {
+            return Ok(Some("a shard that was edited meanwhile".into()));
+        }
+        Ok(failures.into_iter().next().map(|(_, reason)| reason))
+    }
+
     /// Do `work` with a call for chunks, or all of shards, that go into files, as `plan` has it for values of a shape and so
     /// many files.
     fn for_files<'py, T: Send>(
@@ -406,6 +361,16 @@ impl PyPipeline {
         }
         Ok(ndim)
     }
+}
+
+/// Why chunks of a box were not even looked at.
+const NOT_TO_BE_READ: &str = "a chunk that is too long, or not stored";
+
+/// Most bytes of a chunk, whether chunks may be missing, and threads that decode.
+struct Limits {
+    most: i64,
+    missing: bool,
+    threads: usize,
 }
 
 /// The files among the sources that are known from before, and what has to hold of them.
@@ -476,22 +441,6 @@ fn planned(
     let parts = integers_of(parts)?;
     let (jobs, shards) = plan_parts(&parts, shape.len(), objects, form.as_ref()).map_err(invalid)?;
     Ok((arguments::axes(axes, jobs.used_rows(), shape)?, jobs, shards))
-}
-
-/// The axes of a box of elements of `shape` that begins at `first`.
-fn box_axes((chunks, per_object, strides): &Grid, first: &[usize], shape: &[usize]) -> PyResult<Vec<BoxAxis>> {
-    let ndim = first.len();
-    if [chunks.len(), per_object.len(), strides.len()] != [ndim; 3] {
-        return Err(invalid(format!("a grid of other than {ndim} axes")));
-    }
-    let axis = |axis: usize| BoxAxis {
-        chunk: chunks[axis],
-        per_object: per_object[axis],
-        stride: strides[axis],
-        first: first[axis],
-        count: shape[axis],
-    };
-    Ok((0..ndim).map(axis).collect())
 }
 
 pub fn job_table(jobs: &Bound<'_, PyAny>, fixed: usize, axes: usize) -> PyResult<JobTable> {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +32,9 @@ from zardine.kernel import KERNEL
 from zardine.limits import CHUNK, limit_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.sharding.layout import ShardLayout
+
+if TYPE_CHECKING:
+    from zardine._kernel import UniformGrid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,6 +160,8 @@ class Blocks:
     """Of their elements."""
     opaque: np.dtype[Any]
     """The same as the kernel takes it: so many bytes."""
+    grid: UniformGrid | None
+    """The same lengths for the kernel; ``None`` without it, or where one is too large for it."""
 
     @property
     def nbytes(self) -> int:
@@ -171,11 +178,8 @@ class Blocks:
 
         That is grid coordinates of the object, row of the chunk in its index, first element of the block in the chunk.
         """
-        if KERNEL is not None:
-            place: tuple[tuple[int, ...], int, tuple[int, ...]] | None = KERNEL.locate_block(
-                block.starts, block.counts, self.shape, self.per_object, self.strides
-            )
-            return place
+        if self.grid is not None:
+            return self.grid.locate(block.starts, block.counts)
         row, objects, first = 0, [], []
         axes = zip(block.starts, block.counts, self.shape, self.per_object, self.strides, strict=True)
         for start, count, size, ratio, stride in axes:
@@ -427,7 +431,23 @@ def _blocks_of(
     shape: tuple[int, ...], per_object: tuple[int, ...], strides: tuple[int, ...], chain: CodecChain
 ) -> Blocks:
     dtype = chain.spec.dtype
-    return Blocks(shape, per_object, strides, chain, dtype, np.dtype(f"V{dtype.itemsize}"))
+    grid = _kernel_grid(shape, per_object, strides)
+    return Blocks(shape, per_object, strides, chain, dtype, np.dtype(f"V{dtype.itemsize}"), grid)
+
+
+def _kernel_grid(shape: tuple[int, ...], per_object: tuple[int, ...], strides: tuple[int, ...]) -> UniformGrid | None:
+    if KERNEL is None:
+        return None
+    with suppress(ValueError, OverflowError):
+        grid: UniformGrid = KERNEL.UniformGrid(shape, per_object, strides)
+        return grid
+    return None
+
+
+@lru_cache(maxsize=64)
+def one_chunk(shape: tuple[int, ...]) -> UniformGrid | None:
+    """Return the grid of an object that is one chunk, as the kernel takes it; ``None`` as for :class:`Blocks`."""
+    return _kernel_grid(shape, (1,) * len(shape), (0,) * len(shape))
 
 
 def _open_sharding(chain: CodecChain) -> _OpenSharding | None:

@@ -6,7 +6,7 @@ kept, or of what one request gives. Whatever is unusual or wrong is left to :mod
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,17 @@ from zardine.engine.fetching import fetch_each
 from zardine.engine.file_index import known_index
 from zardine.engine.freshness import check_fresh, document_to_look_at, known_document
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.layout import Blocks
+from zardine.engine.layout import Blocks, one_chunk
 from zardine.engine.locate import FoundChunks, find_chunks
 from zardine.engine.read_ahead import read_together
 from zardine.errors import DataError
 from zardine.indexing.block import Block, BlockPlan
+from zardine.kernel import KERNEL
 from zardine.settings import thread_count
-from zardine.sharding.index import MISSING
 from zardine.stores.file_seam import StoreFiles
+
+if TYPE_CHECKING:
+    from zardine._kernel import UniformGrid
 
 
 def read_block(handle: ArrayHandle, block: Block) -> Any:
@@ -34,7 +37,7 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
     """
     layout, store = handle.layout, handle.store
     chunks, pipeline = layout.blocks, layout.pipeline
-    if chunks is None or pipeline is None:
+    if chunks is None or chunks.grid is None or pipeline is None:
         return None
     most = chunks.chain.most_for_kernel()
     if most < 0:
@@ -43,7 +46,7 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
         files = store.files
         if files is not None and files.can_read and handle.chunk_cache is None:
             read = _read_named if layout.sharding is None else _read_kept
-            return read(handle, files, chunks, block, most)
+            return read(handle, files, chunks, chunks.grid, block, most)
         place = chunks.locate(block)
         if place is None:
             return None
@@ -83,7 +86,9 @@ _ALONE = 2**16
 """Bytes that one thread copies by itself."""
 
 
-def _read_named(handle: ArrayHandle, files: StoreFiles, chunks: Blocks, block: Block, most: int) -> Any:
+def _read_named(
+    handle: ArrayHandle, files: StoreFiles, chunks: Blocks, grid: UniformGrid, block: Block, most: int
+) -> Any:
     """Return the elements of a block that lies in files which the kernel opens and closes: chunks, or shards."""
     layout = handle.layout
     shard = layout.uniform_shard
@@ -97,17 +102,18 @@ def _read_named(handle: ArrayHandle, files: StoreFiles, chunks: Blocks, block: B
         return None
     out = _new_result(handle, chunks, block)
     document = known_document(handle)
-    failure = layout.pipeline.decode_files(
-        form.below,
-        form.path,
-        (chunks.shape, chunks.per_object, chunks.strides),
+    assert KERNEL is not None
+    of_shards = None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum)
+    failure = layout.pipeline.decode_box(
+        KERNEL.ObjectFiles(form.below, form.path, of_shards),
+        grid,
         block.starts,
         out.view(chunks.opaque),
         most=most,
         missing=handle.config.read_missing_chunks,
         threads=thread_count() if chunks.is_compressed or out.nbytes > _ALONE else 1,
-        shard=None if shard is None else (shard.count, shard.index_at_start, shard.has_checksum, layout.is_checked),
         document=document,
+        is_checked=layout.is_checked,
     )
     if document is None or failure is not None:
         check_fresh(handle)  # after all of them were opened: they belong to the document that is there now
@@ -116,62 +122,50 @@ def _read_named(handle: ArrayHandle, files: StoreFiles, chunks: Blocks, block: B
     return out if block.dropped is None else out[block.dropped]
 
 
-def _read_kept(handle: ArrayHandle, of_store: StoreFiles, chunks: Blocks, block: Block, most: int) -> Any:
+def _read_kept(
+    handle: ArrayHandle, of_store: StoreFiles, chunks: Blocks, grid: UniformGrid, block: Block, most: int
+) -> Any:
     """Return the elements of a block that lies in few shards, each a file that is kept open.
 
     When all is read, the kernel looks whether files and document are still what they were when they became known; if
     not, they are looked up.
     """
-    layout, missing = handle.layout, handle.config.read_missing_chunks
-    shard, pipeline = layout.uniform_shard, layout.pipeline
+    layout = handle.layout
+    shard = layout.uniform_shard
     place = chunks.locate(block)
     objects = chunks.objects(block, _MOST_FILES) if place is None else [place[0]]
     if shard is None:
         return None
     if objects is None:
-        return _read_named(handle, of_store, chunks, block, most)
+        return _read_named(handle, of_store, chunks, grid, block, most)
     keys = handle.keys(objects)
     out = _new_result(handle, chunks, block)
-    target = out.view(chunks.opaque)
     for look in (False, True):
         files = of_store.keep_open(keys, sparing=True, look=look)
         if files is None:
-            return _read_named(handle, of_store, chunks, block, most)
+            return _read_named(handle, of_store, chunks, grid, block, most)
         document = document_to_look_at(handle, look=look)
-        named = zip(keys, files, strict=True)
         try:
-            indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
+            found = [
+                (file.known, index.offsets, index.lengths)
+                for key, file in zip(keys, files, strict=True)
+                for index in (known_index(handle, shard, key, file, unlocked=False).index,)
+            ]
         except DataError:
             if look:
                 raise
             continue  # perhaps of a file that was edited since it was opened
-        if place is not None:
-            _, row, first = place
-            offset, length = int(indexes[0].offsets[row]), int(indexes[0].lengths[row])
-            if length > most or (length == MISSING and not missing):
-                continue
-            failure = pipeline.decode_block(
-                files[0].known,
-                offset,
-                length,
-                chunks.shape,
-                first,
-                target,
-                document=document,
-                is_checked=layout.is_checked,
-            )
-        else:
-            failure = pipeline.decode_box(
-                [file.known for file in files],
-                [(index.offsets, index.lengths) for index in indexes],
-                (chunks.shape, chunks.per_object, chunks.strides),
-                block.starts,
-                target,
-                (most, missing),
-                thread_count(),
-                document=document,
-                is_checked=layout.is_checked,
-            )
+        failure = layout.pipeline.decode_box(
+            found,
+            grid,
+            block.starts,
+            out.view(chunks.opaque),
+            most=most,
+            missing=handle.config.read_missing_chunks,
+            threads=thread_count() if place is None else 1,
+            document=document,
+            is_checked=layout.is_checked,
+        )
         if failure is None:
             return out if block.dropped is None else out[block.dropped]
     return None
@@ -202,12 +196,18 @@ def _decode_stored(
     (found,) = fetched
     if handle.store.has_cheap_looks or not found.unchanged:
         check_fresh(handle)
-    length = int(found.lengths[0])
-    if length > most or (length == MISSING and not handle.config.read_missing_chunks):
-        return False
     source = found.buffers[int(found.within[0])] if found.buffers else b""
-    failure = handle.layout.pipeline.decode_block(
-        source, int(found.offsets[0]), length, chunks.shape, plan.first, out.view(chunks.opaque)
+    grid = one_chunk(chunks.shape)
+    if grid is None:
+        return False
+    failure = handle.layout.pipeline.decode_box(
+        [(source, found.offsets, found.lengths)],
+        grid,
+        plan.first,
+        out.view(chunks.opaque),
+        most=most,
+        missing=handle.config.read_missing_chunks,
+        threads=1,
     )
     return failure is None
 

@@ -18,6 +18,7 @@ from zardine.buffers import BytesLike
 from zardine.engine.file_index import with_writer
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
+from zardine.engine.layout import one_chunk
 from zardine.engine.locate import FoundChunks
 from zardine.engine.read import decode_chunk, find_part, row_batches, stored_bytes
 from zardine.engine.workers import for_each
@@ -106,12 +107,21 @@ def _decode(
     handle: ArrayHandle, part: ObjectPart, i: int, data: BytesLike, key: str, where: tuple[int, int]
 ) -> npt.NDArray[Any]:
     layout = handle.layout
-    if layout.pipeline is not None and layout.fits_memory:
-        shape, dtype = part.chunk_shape(i), layout.metadata.dtype
+    shape, dtype = part.chunk_shape(i), layout.metadata.dtype
+    if layout.pipeline is not None and layout.fits_memory and one_chunk(shape) is not None:
         try:
             out = np.empty(shape, dtype)
-            raw = out.view(f"V{dtype.itemsize}")
-            if layout.pipeline.decode_block(data, 0, len(data), shape, (0,) * len(shape), raw) is None:
+            place = np.zeros(1, np.int64), np.full(1, len(data), np.int64)
+            decoded = layout.pipeline.decode_box(
+                [(data, *place)],
+                one_chunk(shape),
+                (0,) * len(shape),
+                out.view(f"V{dtype.itemsize}"),
+                most=len(data),
+                missing=False,
+                threads=1,
+            )
+            if decoded is None:
                 return out
         except MemoryError:
             pass  # told below
