@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.engine.changed_files import note_changed
+from zardine.engine.kernel_writes import note_changed
 from zardine.engine.write import write_plan
 from zardine.errors import CorruptionError, ReadOnlyError, StoreError
 from zardine.hierarchy.update import StoredNode
@@ -251,7 +251,7 @@ def test_what_an_append_has_stored_in_part_when_it_is_interrupted_never_appears(
 
     with open(tmp_path / "c/1/1", "rb") as busy, monkeypatch.context() as patched:
         fcntl.flock(busy, fcntl.LOCK_EX)
-        patched.setattr("zardine.engine.changed_files.note_changed", interrupted)
+        patched.setattr("zardine.engine.kernel_writes.note_changed", interrupted)
         with pytest.raises(KeyboardInterrupt):
             array.append(VALUES[6:7])
     array.resize((8, 8))

@@ -146,11 +146,10 @@ def _read_kept(
             return _read_named(handle, of_store, chunks, grid, block, most)
         document = document_to_look_at(handle, look=look)
         try:
-            found = [
-                (file.known, index.offsets, index.lengths)
-                for key, file in zip(keys, files, strict=True)
-                for index in (known_index(handle, shard, key, file, unlocked=False).index,)
-            ]
+            found = []
+            for key, file in zip(keys, files, strict=True):
+                index = known_index(handle, shard, key, file, unlocked=False).index
+                found.append((file.known, index.offsets, index.lengths))
         except DataError:
             if look:
                 raise

@@ -7,7 +7,6 @@ bytes they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -18,14 +17,13 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.engine.border import settle
 from zardine.engine.change import Change, PendingChange, PendingPart, Settled, whole_chunk
-from zardine.engine.changed_files import change_files
 from zardine.engine.freshness import Writing, check_before_put
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.index_cache import INDEXES
+from zardine.engine.kernel_writes import write_files
 from zardine.engine.new_shard import new_shard
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.update_shard import AnyChange, condition_of, update_shard
-from zardine.engine.whole_chunks import put_whole_chunks
 from zardine.engine.workers import for_each, most_requests
 from zardine.engine.write_buffer import PendingChunk, WriteBuffer
 from zardine.errors import ConditionFailedError, CorruptionError, DataError, UnsupportedError
@@ -37,7 +35,7 @@ from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Condition, Reading
-from zardine.stores.file_seam import files_to_edit, files_to_read
+from zardine.stores.file_seam import files_to_edit
 
 _COPIES = 2
 """An object is in memory that often while it is written, at most: as it is stored, and as it is to be."""
@@ -71,12 +69,8 @@ def write_plan(
         change = change_of(part)
         _write(replace(change, settled=settled.get(change.key)) if settled else change)
 
-    parts: Iterator[ObjectPart] = plan.parts()
     with nullcontext() if growing else Writing(handle, looked=bool(settled), beside=True):
-        if fields is None and (plan.object_count > 1 or settled or handle.layout.sharding is not None):
-            parts = put_whole_chunks(handle, plan, values, settled)
-        if fields is None and files_to_read(handle.store):
-            parts = change_files(handle, plan, parts, values, settled)
+        parts = plan.parts() if fields is not None else write_files(handle, plan, values, settled)
         for_each(write, parts, plan.object_count, at_once)
 
 

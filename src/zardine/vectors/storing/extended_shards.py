@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from zardine.buffers import Ints
-from zardine.engine.changed_files import note_changed
 from zardine.engine.handle import ArrayHandle
+from zardine.engine.kernel_writes import note_changed
 from zardine.engine.read_elements import element_chain, sums_of
 from zardine.kernel import KERNEL
 from zardine.nodes.array import Array
