@@ -10,4 +10,4 @@ from zardine.engine import write
 
 def write_by_python(put: Callable[[Any, str, Any], None] = setattr) -> None:
     """From now on change files in part without the kernel's own calls; ``put`` puts what does that in place."""
-    put(write, "write_files", lambda handle, plan, values, settled: plan.parts())
+    put(write, "write_by_kernel", lambda handle, plan, values, settled: plan.parts())

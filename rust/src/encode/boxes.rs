@@ -1,4 +1,5 @@
-//! Encoding: from regions of an array to encoded chunks, one after the other.
+//! Encoding: from regions of an array to encoded chunks, one after the other: in memory (`run`), into new files
+//! (`run_into`), or into files that keep the rest of what they hold (`run_changes`).
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -543,7 +544,8 @@ impl<'a> Encode<'a> {
         Ok((chunks, end))
     }
 
-    /// Put the jobs of a file into what is stored in it.
+    /// Change the chunks of a file that are jobs: lock it, read and change what is stored, write a new file, and rename it.
+    /// The lock ends when `old` goes.
     fn change(
         &self,
         number: usize,

@@ -106,9 +106,9 @@ impl Drop for OldFile {
 }
 
 impl NewFile {
-    /// What is there now, to be changed; nothing inside where the name is free. `None` where it is not the usual case:
-    /// others have it locked, it has another name, or is no file, or, where that `is_edited` at all, others have died
-    /// while they edited it.
+    /// Lock and open what is there now, to be changed; nothing inside where the name is free. `None` where another writer
+    /// has it locked, it has a second name, or is no regular file. With `is_edited`, which is right for shards, also where
+    /// a record lies beside it: then a process has died while it edited the file.
     pub fn before(&self, is_edited: bool) -> io::Result<Option<Option<OldFile>>> {
         self.locked(OLD, is_edited)
     }

@@ -17,49 +17,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from zardine.engine.change import Change, PendingChange, Settled
+from zardine.engine.change import Change, PendingChange, SeenVersion
 from zardine.engine.freshness import has_shape
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.workers import for_each, most_requests
 from zardine.stores.base import Store
 
 
-def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> dict[str, Settled]:
-    """Those of ``changes`` which may put the fill value beyond the array, by key.
+def versions_at_border(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> dict[str, SeenVersion]:
+    """Return which version is stored of the objects that may lose what they hold beyond the array, by key.
 
-    Empty, or the document has been looked at. Raises :class:`~zardine.errors.ArrayChangedError` as that does.
+    These are objects of ``changes``. Where the result is not empty, the document has been looked at.
+    Raises :class:`~zardine.errors.ArrayChangedError` as that does.
     """
     store = handle.store
     if not handle.watched or handle.watch.is_owned:
         return {}
-    fitting = [change for change in changes if _may_settle(change)]
+    fitting = [change for change in changes if _may_give_way(change)]
     if not fitting:
         return {}
     if store.seems_missing(*(change.key for change in fitting)):
-        settled = {change.key: Settled(None) for change in fitting}
+        seen = {change.key: SeenVersion(None) for change in fitting}
     elif store.has_cheap_looks and not has_shape(handle):  # in vain, then, to look at each
         return {}
     else:
-        settled = _stored(store, fitting)
-    if not settled or (store.lock_is_exclusive and store.is_locked(handle.watch.key)) or not has_shape(handle):
+        seen = _stored(store, fitting)
+    if not seen or (store.lock_is_exclusive and store.is_locked(handle.watch.key)) or not has_shape(handle):
         return {}
-    return settled
+    return seen
 
 
-def _stored(store: Store, changes: Sequence[Change | PendingChange]) -> dict[str, Settled]:
+def _stored(store: Store, changes: Sequence[Change | PendingChange]) -> dict[str, SeenVersion]:
     """Which version of each object is stored, by key."""
-    settled = {}
+    seen = {}
 
     def note(change: Change | PendingChange) -> None:
         reading = None if store.seems_missing(change.key) else store.read(change.key, ((0, 0),))
         if reading is None or reading.version is not None:
-            settled[change.key] = Settled(None if reading is None else reading.version)
+            seen[change.key] = SeenVersion(None if reading is None else reading.version)
 
     for_each(note, changes, len(changes), 1 if store.has_cheap_looks else most_requests(store))
-    return settled
+    return seen
 
 
-def _may_settle(change: Change | PendingChange) -> bool:
+def _may_give_way(change: Change | PendingChange) -> bool:
     """Whether it would be of use: no stored chunk had to be read, or (where a look is cheap) not all of them."""
     layout = change.handle.layout
     axes = zip(layout.grids.storage, change.part.object, strict=True)
@@ -71,4 +72,4 @@ def _may_settle(change: Change | PendingChange) -> bool:
     return some and bool((change.replaces_all_valid() & ~change.needs_no_read()).any())
 
 
-__all__ = ["settle"]
+__all__ = ["versions_at_border"]

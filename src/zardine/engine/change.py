@@ -147,7 +147,7 @@ def encode_stack(layout: ArrayLayout, stack: npt.NDArray[Any], shape: tuple[int,
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SeenVersion:
     """The ``version`` of an object of which nothing beyond the array counts; ``None``: it is not stored."""
 
     version: Version | None
@@ -165,16 +165,16 @@ class Change:
     values: npt.NDArray[Any]
     fields: str | list[str] | None
     threads: int
-    settled: Settled | None = None
+    seen: SeenVersion | None = None
     """Where what the object holds beyond the array is to give way to the fill value."""
 
     def needs_no_read(self) -> npt.NDArray[np.bool_]:
         """Which chunks need nothing of what is stored.
 
-        Not those that reach beyond the array, unless that is settled: another writer may have made it longer, and have
-        stored values there.
+        Not those that reach beyond the array, unless ``seen`` is there: another writer may have made it longer, and
+        have stored values there.
         """
-        keeps = self.handle.watched and self.settled is None
+        keeps = self.handle.watched and self.seen is None
         whole = self.part.whole() if keeps else self.part.covered()
         return whole if self.fields is None else np.zeros_like(whole)
 
@@ -303,12 +303,12 @@ class PendingChange:
     key: str
     layout: ShardLayout | None
     threads: int
-    settled: Settled | None = None
+    seen: SeenVersion | None = None
     fields: None = None
 
     def needs_no_read(self) -> npt.NDArray[np.bool_]:
         """Which chunks need nothing of what is stored. As for :class:`~zardine.engine.change.Change`."""
-        if self.settled is not None:
+        if self.seen is not None:
             return self.replaces_all_valid()
         return np.array([chunk.covers() for chunk in self.part.chunks], np.bool_)
 

@@ -32,7 +32,10 @@ class ArrayHandle:
     chunk_cache: ChunkCache | None = None
     """Decoded chunks, where ``config.cache`` asks for it."""
     watched: bool = True
-    """Whether others may change the array's shape and shards meanwhile; not while it is being made, or resharded."""
+    """Whether others may change the array's shape and shards meanwhile, so that reads and writes look at the document.
+
+    ``False`` while an array is being made or resharded: then nobody else knows of it.
+    """
     buffer: WriteBuffer | None = None
     """Writes that wait, within ``Array.buffered``."""
     usual_nbytes: int | None = None

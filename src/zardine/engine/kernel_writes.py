@@ -1,11 +1,12 @@
 """Objects in files that the kernel writes, many in one call: it *puts* new ones and *changes* a part of others.
 
-An object is put where nothing that is stored of it stays; it is changed where the rest stays, which the kernel reads,
-decodes and encodes again as far as needed. It writes a new file beside the old one, which gives way to it
-(``rust/src/files/new_file.rs``). :func:`write_files` decides what it does: layouts whose codecs it knows, in stores of
-files. Anything that it meets and does not expect (a file that another writer has locked, an edit that was cut off, a
-damaged chunk, an error of the system) it leaves as it is. Those objects, and all others, are written by
-:mod:`zardine.engine.write`, which says what is wrong.
+An object is put where nothing that is stored of it stays (``rust/src/encode/boxes.rs``, ``run_into``). It is changed
+where the rest stays, which the kernel reads, decodes and encodes again as far as needed (``run_changes`` there). Either
+way it writes a new file beside the old one, which gives way to it (``rust/src/files/new_file.rs``).
+:func:`write_by_kernel` decides what the kernel writes: layouts whose codecs it knows, in stores of files. Anything that
+it meets and does not expect (a file that another writer has locked, an edit that was cut off, a damaged chunk, an error
+of the system) it leaves as it is. Those objects, and all others, are written by :mod:`zardine.engine.write`, which says
+what is wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.engine.change import Settled
+from zardine.engine.change import SeenVersion
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.read_ahead import window_bytes
@@ -46,19 +47,20 @@ between them only."""
 _MOST_CHANGED: Final = 64
 """Objects that one call changes, at most."""
 _SMALL: Final = 4 * 2**20
-"""Bytes of the elements of one object, or of its index, that one thread changes by itself."""
+"""Bytes that one thread changes by itself: of the decoded chunks that a write touches in one object (the object may be
+of any size), or of its index."""
 _ALONE: Final = 2**20
 """The same where there are fewer objects than threads, so that these would have nothing to do in compressing."""
 _DONE: Final = 1
 """What the kernel says of an object that was put into its file."""
 
 
-def write_files(
-    handle: ArrayHandle, plan: ChunkPlan, values: npt.NDArray[Any], settled: dict[str, Settled]
+def write_by_kernel(
+    handle: ArrayHandle, plan: ChunkPlan, values: npt.NDArray[Any], seen: dict[str, SeenVersion]
 ) -> Iterator[ObjectPart]:
     """Write what of ``plan`` the kernel writes, and yield the parts that are left to do.
 
-    ``settled`` are the versions that some objects must still have, by their keys.
+    ``seen`` are the versions that some objects must still have, by their keys.
     """
     layout, files = handle.layout, handle.store.files
     knows_codecs = layout.pipeline is not None and layout.fits_memory and not isinstance(plan, PointPlan)
@@ -68,7 +70,7 @@ def write_files(
     )
     if files is None or not knows_codecs or not knows_shards or isinstance(plan, PointPlan):
         return plan.parts()
-    return _FileWrites(handle, files, plan, values.view(f"V{values.dtype.itemsize}"), settled).parts_left()
+    return _FileWrites(handle, files, plan, values.view(f"V{values.dtype.itemsize}"), seen).parts_left()
 
 
 class _FileWrites:
@@ -80,24 +82,20 @@ class _FileWrites:
         files: StoreFiles,
         plan: BoxPlan,
         values: npt.NDArray[Any],
-        settled: dict[str, Settled],
+        seen: dict[str, SeenVersion],
     ) -> None:
         self._handle = handle
         self._files = files
         self._plan = plan
         self._values = values
-        self._settled = settled
+        self._seen = seen
         self._most_changed = self._most_bytes_changed()
 
     def parts_left(self) -> Iterator[ObjectPart]:
         """Write, and yield the parts that the kernel leaves."""
         plan, most = self._plan, self._most_at_once()
         is_sharded = self._handle.layout.sharding is not None
-        if (
-            isinstance(plan, GridPlan)
-            and plan.all_whole
-            and not (is_sharded or self._settled or plan.object_count == 1)
-        ):
+        if isinstance(plan, GridPlan) and plan.all_whole and not (is_sharded or self._seen or plan.object_count == 1):
             yield from self._put_whole_chunks(plan, most)
             return
         parts: Iterator[BoxPart] = plan.parts()
@@ -121,14 +119,14 @@ class _FileWrites:
     # new objects
 
     def _is_new(self, part: BoxPart, key: str) -> bool:
-        """Whether a part is all of its object. What lies beyond the array counts, unless that is settled."""
+        """Whether a part is all of its object. What lies beyond the array counts, unless ``seen`` names the object."""
         layout = self._handle.layout
-        beyond = self._handle.watched and key not in self._settled
+        beyond = self._handle.watched and key not in self._seen
         if layout.uniform_shard is not None:
             count = layout.uniform_shard.count if beyond else layout.chunks_in_array(part.object)
             if part.count != count:
                 return False
-        elif self._plan.object_count == 1 and key not in self._settled:
+        elif self._plan.object_count == 1 and key not in self._seen:
             return False  # one chunk is stored faster by itself
         return part.is_whole() if beyond else part.is_covered()
 
@@ -143,7 +141,7 @@ class _FileWrites:
     def _put_some(self, new: list[tuple[BoxPart, str]]) -> Iterator[ObjectPart]:
         if not new:
             return
-        known = [self._settled.get(key) for _, key in new]
+        known = [self._seen.get(key) for _, key in new]
         conditions = [None if each is None else Condition(each.version) for each in known]
         done = self._put(_bounds([part for part, _ in new]), [key for _, key in new], conditions)
         yield from [part for (part, _), put in zip(new, done, strict=True) if put != _DONE]
@@ -192,7 +190,10 @@ class _FileWrites:
     # objects of which a part stays
 
     def _most_bytes_changed(self) -> int:
-        """Bytes of the elements of an object that the kernel changes at most; -1 where it changes none."""
+        """The most bytes of decoded chunks that a write may touch in one object for the kernel to change it.
+
+        The object itself may be of any size. -1 where the kernel changes none.
+        """
         handle = self._handle
         chunks, config, shard = handle.layout.blocks, handle.config, handle.layout.uniform_shard
         if chunks is None or not self._files.can_read or not handle.watched or chunks.chain.most_for_kernel() < 0:
@@ -207,7 +208,7 @@ class _FileWrites:
 
     def _is_to_be_changed(self, part: BoxPart, key: str) -> bool:
         chunks = self._handle.layout.blocks
-        return chunks is not None and key not in self._settled and part.count * chunks.nbytes <= self._most_changed
+        return chunks is not None and key not in self._seen and part.count * chunks.nbytes <= self._most_changed
 
     def _change_some(self, wanted: list[tuple[BoxPart, str]]) -> Iterator[ObjectPart]:
         if not wanted:
@@ -255,4 +256,4 @@ def _shard_form(shard: ShardLayout, plan: BoxPlan, ranks: Ints | None = None) ->
     return shard.count, shard.index_at_start, shard.has_checksum, plan.kernel_places(shard.strides), ranks
 
 
-__all__ = ["note_changed", "write_files"]
+__all__ = ["note_changed", "write_by_kernel"]

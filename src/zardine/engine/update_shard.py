@@ -1,8 +1,9 @@
 """Changing some inner chunks of a stored shard; the others are carried over as the encoded bytes they are.
 
-Three ways, chosen at run time (sharding codec 1.0, "Binary shard format"):
+``ArrayConfig.write_strategy`` chooses one of three ways (sharding codec 1.0, "Binary shard format"):
 
-- *rewrite*: a new object replaces the old one atomically. Possible everywhere.
+- *rewrite*, the default: a new object replaces the old one atomically. Possible everywhere. Also done where the index
+  has no checksum, and where more than ``most_unused`` of the file would be unused.
 - *append*: the new chunks and a new index go behind what is there; nothing old is overwritten. A reader that comes in
   between waits; after a crash a record says that the index before counts (see below). Where
   the index is at the start, it is written there after its copy at the end.
@@ -28,7 +29,7 @@ import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.codecs.chain import CodecChain
-from zardine.engine.change import Change, OldChunks, PendingChange, Settled, StoredRows
+from zardine.engine.change import Change, OldChunks, PendingChange, SeenVersion, StoredRows
 from zardine.engine.file_index import NOTHING_WRITTEN, index_to_edit, not_written, recorded_index_of
 from zardine.engine.freshness import check_before_put
 from zardine.engine.index_cache import INDEXES, KnownIndex
@@ -51,10 +52,11 @@ Chunks = dict[int, BytesLike | None]
 """New encoded inner chunks by their row in the index; ``None`` for those that become empty."""
 
 
-def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: bool) -> None:
+def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints, *, keeps_others: bool) -> None:
     """Write the chunks of ``change``, which are the ``rows`` of the index, and keep all others.
 
-    ``merged``: what is kept may be what others are changing, and is not only what lies beyond the array.
+    ``keeps_others``: whether chunks within the array are copied from the old shard, so that a change that another
+    writer makes to them meanwhile could be lost.
     """
     store, key = change.handle.store, change.key
     files = files_to_edit(store)
@@ -65,16 +67,16 @@ def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: 
                 return
     INDEXES.drop(change.handle.cache_space, key)  # of what is replaced
     with store.lock(key):
-        _update_value(change, layout, rows, merged=merged)
+        _update_value(change, layout, rows, keeps_others=keeps_others)
 
 
-def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: bool) -> None:
+def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, keeps_others: bool) -> None:
     store, key = change.handle.store, change.key
     chain = change.handle.layout.chain_of(change.part.object)
     reading = _whole(store, key, layout, chain)
-    if change.settled is not None:
-        change = _if_still_settled(change, None if reading is None else reading.version)
-    condition = condition_of(store, key, reading, merged=merged)
+    if change.seen is not None:
+        change = _if_still_seen(change, None if reading is None else reading.version)
+    condition = condition_of(store, key, reading, keeps_others=keeps_others)
     if reading is None:
         _put_first(change, layout, rows, condition)
         return
@@ -100,9 +102,9 @@ def _put_first(change: AnyChange, layout: ShardLayout, rows: Ints, condition: Co
             INDEXES.put(handle.cache_space, change.key, KnownIndex(shard.index, shard.put(condition)))
 
 
-def _if_still_settled(change: AnyChange, version: Version | None) -> AnyChange:
+def _if_still_seen(change: AnyChange, version: Version | None) -> AnyChange:
     """What is beyond the array is kept if another version of the shard is stored than the one that was looked at."""
-    return change if change.settled == Settled(version) else replace(change, settled=None)
+    return change if change.seen == SeenVersion(version) else replace(change, seen=None)
 
 
 def _whole(store: Store, key: str, layout: ShardLayout, chain: CodecChain) -> WholeShard | None:
@@ -152,18 +154,19 @@ def _check_old(change: AnyChange, chain: CodecChain, stored: StoredRows) -> None
 
 
 def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: EditableFile) -> None:
+    """Change a shard in its file, which is locked: nobody else writes there, and nobody changes the layout."""
     handle, key = change.handle, change.key
-    index, before = index_to_edit(handle, layout, key, file)
+    index, index_checksum = index_to_edit(handle, layout, key, file)
     chain = handle.layout.chain_of(change.part.object)
     check_carried(index, layout, chain, but=rows, message=NOTHING_WRITTEN)
-    settled = change if change.settled is None else _if_still_settled(change, file.version)
-    new = new_chunks(settled, chain, rows, OldChunks(index, file, b""))
+    change_now = change if change.seen is None else _if_still_seen(change, file.version)
+    new = new_chunks(change_now, chain, rows, OldChunks(index, file, b""))
     strategy = handle.config.write_strategy
     edit = None
     if strategy != "rewrite" and layout.has_checksum:
         edit = plan_edit(index, new, file.size, in_place=strategy == "in_place")
         if wastes(edit, layout, file, handle.config.most_unused) and not _is_container(index, layout, file):
-            edit = None
+            edit = None  # rewritten; but a container, a file that is of another format as well, keeps all of its bytes
     if None in new.values() and _is_empty(index, new):
         handle.store.erase_version(key, file.version)
         INDEXES.drop(handle.cache_space, key)
@@ -171,7 +174,7 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         known = _rewrite_file(change, layout, index, new, file)
         INDEXES.put(handle.cache_space, key, known)
     else:
-        after = edit_file(layout, edit, file, before)
+        after = edit_file(layout, edit, file, index_checksum)
         INDEXES.put(handle.cache_space, key, KnownIndex(edit.index, file.version, after))
 
 
@@ -209,13 +212,13 @@ def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:
     return np.argsort(index.offsets.view(np.uint64), kind="stable")
 
 
-def condition_of(store: Store, key: str, old: Reading | WholeShard | None, *, merged: bool) -> Condition | None:
+def condition_of(store: Store, key: str, old: Reading | WholeShard | None, *, keeps_others: bool) -> Condition | None:
     """Return the condition that nobody has written ``key`` since ``old`` was read; ``None`` if nothing tells that.
 
-    ``merged``: parts of ``old`` are written again, which would undo what others changed in them meanwhile: without
-    versions the store refuses that (:class:`~zardine.errors.UnsupportedError`).
+    ``keeps_others``: parts of ``old`` are written again, which would undo what others changed in them meanwhile. A
+    store without versions refuses that (:class:`~zardine.errors.UnsupportedError`).
     """
-    return store.condition_on(key, old, strict=merged and not is_on("allow_lost_updates"))
+    return store.condition_on(key, old, strict=keeps_others and not is_on("allow_lost_updates"))
 
 
 # edits of files
@@ -279,43 +282,43 @@ def wastes(edit: Edit, layout: ShardLayout, file: EditableFile, most: float) -> 
     return bool(edit.appended or edit.moved) and size - used > most * size
 
 
-def edit_file(layout: ShardLayout, edit: Edit, file: EditableFile, before: int) -> int:
-    """Carry out an edit, where ``before`` is the checksum of the stored index; return that of the index afterwards.
+def edit_file(layout: ShardLayout, edit: Edit, file: EditableFile, index_checksum: int) -> int:
+    """Carry out an edit; gets the checksum of the stored index, and returns that of the index afterwards.
 
     After an error the file is as it was. Where that is impossible, a note of the error says what is stored.
     """
     if not file.is_unedited():
         raise ConditionFailedError("another program changed the shard since it was read; nothing was written")
-    after = before
+    after = index_checksum
     if edit.moved:
-        after = _replace_index(layout, edit, file, before)
+        after = _replace_index(layout, edit, file, index_checksum)
     else:
         file.check_whole()
         _replace_chunks(edit, file)
-    file.settle()
+    file.finished()
     return after
 
 
 def _replace_chunks(edit: Edit, file: EditableFile) -> None:
     """Write chunks over old ones of the same lengths."""
-    replaced = _Replaced(file)
+    old = _OldBytes(file)
     try:
         for offset, chunk in edit.placed:
-            replaced.write(offset, chunk)
+            old.write(offset, chunk)
         file.order()
     except BaseException as error:
         with suppress(OSError):
-            replaced.put_back(error)
+            old.put_back(error)
             file.order()
-            file.settle()
+            file.finished()
         raise
 
 
-def _replace_index(layout: ShardLayout, edit: Edit, file: EditableFile, before: int) -> int:
+def _replace_index(layout: ShardLayout, edit: Edit, file: EditableFile, index_checksum: int) -> int:
     size = file.size
     encoded = layout.encode_index(edit.index)
-    record = _record(layout, edit, size, before, encoded)
-    chunks, index = _Replaced(file), _Replaced(file)
+    record = _record(layout, edit, size, index_checksum, encoded)
+    chunks, index = _OldBytes(file), _OldBytes(file)
     file.begin(record)
     try:
         if not record.is_copied and (file.durable or edit.placed):
@@ -337,13 +340,13 @@ def _replace_index(layout: ShardLayout, edit: Edit, file: EditableFile, before: 
             else:
                 _restore_chunks(record, chunks, file, error)
         with suppress(OSError):
-            file.settle()
+            file.finished()
         raise
     file.end(record)
     return record.after.checksum
 
 
-def _restore_index(record: EditRecord, index: _Replaced, file: EditableFile) -> bool:
+def _restore_index(record: EditRecord, index: _OldBytes, file: EditableFile) -> bool:
     """Have the old index count; return whether it does."""
     try:
         if record.is_copied:
@@ -355,7 +358,7 @@ def _restore_index(record: EditRecord, index: _Replaced, file: EditableFile) -> 
     return True
 
 
-def _restore_chunks(record: EditRecord, chunks: _Replaced, file: EditableFile, error: BaseException) -> None:
+def _restore_chunks(record: EditRecord, chunks: _OldBytes, file: EditableFile, error: BaseException) -> None:
     """Let the file be as it was, where the old index counts."""
     chunks.put_back(error)
     if file.durable:
@@ -365,7 +368,7 @@ def _restore_chunks(record: EditRecord, chunks: _Replaced, file: EditableFile, e
     file.undone()
 
 
-class _Replaced:
+class _OldBytes:
     """What stood where an edit writes over a file."""
 
     def __init__(self, file: EditableFile) -> None:

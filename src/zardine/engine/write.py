@@ -1,8 +1,8 @@
 """Writing: from a chunk plan and values to one conditional write for each stored object.
 
-Chunks of which nothing stored is needed are encoded from the values alone, all at once where the kernel can; others
-are read, changed and encoded again; chunks of a shard that the plan does not touch are carried over as the encoded
-bytes they are.
+:mod:`zardine.engine.kernel_writes` writes first what the kernel can. This module writes the objects that are left, each
+by itself: chunks of which nothing stored is needed are encoded from the values alone; others are read, changed and
+encoded again; chunks of a shard that the plan does not touch are carried over as the encoded bytes they are.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.engine.border import settle
-from zardine.engine.change import Change, PendingChange, PendingPart, Settled, whole_chunk
+from zardine.engine.border import versions_at_border
+from zardine.engine.change import Change, PendingChange, PendingPart, SeenVersion, whole_chunk
 from zardine.engine.freshness import Writing, check_before_put
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.index_cache import INDEXES
-from zardine.engine.kernel_writes import write_files
+from zardine.engine.kernel_writes import write_by_kernel
 from zardine.engine.new_shard import new_shard
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.update_shard import AnyChange, condition_of, update_shard
@@ -53,7 +53,7 @@ def write_plan(
 
     With ``fields``, only these fields of a struct type are written. Every object is written whole or, after an error,
     not at all. ``growing``: the handle has a shape that the document is to get from the caller, who has its lock and is
-    within :class:`~zardine.engine.freshness.Writing`; nothing beyond the end gives way then.
+    within :class:`~zardine.engine.freshness.Writing`. What objects hold beyond that shape is kept then.
     """
     check_strategy(handle)
     at_once, threads = _share_threads(handle, plan.object_count, plan.chunk_count)
@@ -63,14 +63,15 @@ def write_plan(
         return Change(handle, plan, part, handle.key(part.object), layout, values, fields, threads)
 
     at_border = [] if growing else plan.border_parts(handle.layout.grids.storage)
-    settled = settle(handle, map(change_of, at_border)) if at_border else {}
+    seen = versions_at_border(handle, map(change_of, at_border)) if at_border else {}
 
     def write(part: ObjectPart) -> None:
         change = change_of(part)
-        _write(replace(change, settled=settled.get(change.key)) if settled else change)
+        _write(replace(change, seen=seen.get(change.key)) if seen else change)
 
-    with nullcontext() if growing else Writing(handle, looked=bool(settled), beside=True):
-        parts = plan.parts() if fields is not None else write_files(handle, plan, values, settled)
+    with nullcontext() if growing else Writing(handle, looked=bool(seen), beside=True):
+        # the kernel writes while these parts are asked for, and yields those that it leaves
+        parts = plan.parts() if fields is not None else write_by_kernel(handle, plan, values, seen)
         for_each(write, parts, plan.object_count, at_once)
 
 
@@ -89,13 +90,13 @@ def flush(handle: ArrayHandle, buffer: WriteBuffer) -> None:
         return PendingChange(handle, part, handle.key(coordinates), handle.layout.shard(coordinates), threads)
 
     def write(change: PendingChange) -> None:
-        _write(replace(change, settled=settled.get(change.key)))
+        _write(replace(change, seen=seen.get(change.key)))
         buffer.forget(change.part.object)
 
     changes = list(map(change_of, buffer.objects.items()))
-    settled = settle(handle, changes)
+    seen = versions_at_border(handle, changes)
     try:
-        with Writing(handle, looked=bool(settled), beside=True):
+        with Writing(handle, looked=bool(seen), beside=True):
             for_each(write, changes, count, at_once)
     finally:
         buffer.recount()
@@ -137,7 +138,7 @@ def _write(change: AnyChange) -> None:
         except ConditionFailedError:
             if last:
                 raise
-            change = replace(change, settled=None)
+            change = replace(change, seen=None)
         except DataError as error:
             raise error.at(array=handle.path, key=key) from None
         except MemoryError:
@@ -148,24 +149,24 @@ def _write(change: AnyChange) -> None:
 
 def _write_chunk(change: AnyChange) -> None:
     store, key = change.handle.store, change.key
-    settled, covered = change.settled, bool(change.needs_no_read()[0])
+    seen, covered = change.seen, bool(change.needs_no_read()[0])
     with store.lock(key):
         old = None if covered else _old_chunk(change)
-        merged = change.handle.watched and not covered and not bool(change.replaces_all_valid()[0])
+        keeps_others = change.handle.watched and not covered and not bool(change.replaces_all_valid()[0])
         many = change.encode_many(np.zeros(1, np.int64), None if old is None else whole_chunk(old.parts[0]))
         if many is not None:
             encoded: BytesLike | None = None if many.lengths[0] == MISSING else many.data
         else:
             encoded = change.encode(0, None if old is None else old.parts[0], covered)
-        there: Reading | Settled | None = old
-        condition = None if covered else condition_of(store, key, old, merged=merged)
-        if settled is not None:
-            there = settled if settled.version is not None else None
-            condition = Condition(settled.version)
+        there: Reading | SeenVersion | None = old
+        condition = None if covered else condition_of(store, key, old, keeps_others=keeps_others)
+        if seen is not None:
+            there = seen if seen.version is not None else None
+            condition = Condition(seen.version)
         check_before_put(change.handle)
         if encoded is not None:
             store.set(key, encoded, condition=condition)
-        elif covered and settled is None:
+        elif covered and seen is None:
             store.erase(key)
         elif there is None:
             return
@@ -194,7 +195,7 @@ def _write_shard(change: AnyChange) -> None:
     layout = change.layout
     assert layout is not None
     rows = change.part.positions(layout.strides)
-    keeps = change.handle.watched and change.settled is None
+    keeps = change.handle.watched and change.seen is None
     in_array = change.handle.layout.chunks_in_array(change.part.object)
     all_chunks = layout.count if keeps else in_array
     if change.part.count == all_chunks and bool(change.needs_no_read().all()):
@@ -202,7 +203,7 @@ def _write_shard(change: AnyChange) -> None:
         return
     partial = change.part.count < in_array or not bool(change.replaces_all_valid().all())
     try:
-        update_shard(change, layout, rows, merged=partial and change.handle.watched)
+        update_shard(change, layout, rows, keeps_others=partial and change.handle.watched)
     except CorruptionError:
         if partial:
             raise
@@ -211,18 +212,18 @@ def _write_shard(change: AnyChange) -> None:
 
 def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.int64]) -> None:
     """Write a shard of which nothing stored is kept."""
-    store, key, settled = change.handle.store, change.key, change.settled
+    store, key, seen = change.handle.store, change.key, change.seen
     order = change.handle.config.chunk_order
     ranks = chunk_ranks(layout.grid, layout.strides, order) if order in ("f", "morton") else None
     with new_shard(change, layout, rows, np.ones(len(rows), np.bool_), ranks) as shard, store.lock(key):
         check_before_put(change.handle)
         if shard is not None:
-            shard.put(None if settled is None else Condition(settled.version))
-        elif settled is None:
+            shard.put(None if seen is None else Condition(seen.version))
+        elif seen is None:
             store.erase(key)
-        elif settled.version is not None and store.lock_is_exclusive:
-            store.erase_version(key, settled.version)
-        elif settled.version is not None:  # see _write_chunk
+        elif seen.version is not None and store.lock_is_exclusive:
+            store.erase_version(key, seen.version)
+        elif seen.version is not None:  # see _write_chunk
             nothing = layout.merged(empty_index(layout.count), {}, None)
-            store.set(key, nothing.joined(b""), condition=Condition(settled.version))
+            store.set(key, nothing.joined(b""), condition=Condition(seen.version))
     INDEXES.drop(change.handle.cache_space, key)

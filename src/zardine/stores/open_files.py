@@ -307,7 +307,7 @@ class EditableFile(OpenFile):
     Nothing of what is done here is atomic. Whoever edits sees to it that readers can tell at any moment what is whole.
     """
 
-    __slots__ = ("_is_lent", "_put", "_record", "_settle", "durable")
+    __slots__ = ("_is_lent", "_look_again", "_put", "_record", "durable")
 
     def __init__(
         self,
@@ -315,7 +315,7 @@ class EditableFile(OpenFile):
         size: int,
         version: Version,
         path: str,
-        settle: Callable[[], Version],
+        look_again: Callable[[], Version],
         put: Callable[[Sequence[BytesLike | FilePart], Version], Version],
         record: RecordFile,
         *,
@@ -324,7 +324,7 @@ class EditableFile(OpenFile):
     ) -> None:
         self._is_lent = lent
         super().__init__(fd, size, version, path)
-        self._settle = settle
+        self._look_again = look_again
         self._put = put
         self._record = record
         self.durable = durable
@@ -395,10 +395,10 @@ class EditableFile(OpenFile):
                 self.order()
             self.truncate(table.size)
             self.order()
-            self.settle()
+            self.finished()
         elif record is not None and record.superseded(self.size, self.read):
             self._void(record)
-            self.settle()
+            self.finished()
         self._record.remove()
         return table is not None
 
@@ -424,14 +424,14 @@ class EditableFile(OpenFile):
         if self.durable:
             os.fsync(self.fd)
 
-    def settle(self) -> Version:
+    def finished(self) -> Version:
         """Say that the edit is done; gives the new version. What matters of it must be on the disk: see :meth:`order`.
 
         Raises :class:`~zardine.errors.ConditionFailedError` if another program replaced the file meanwhile.
         """
         with contextlib.suppress(OSError):  # the file belongs to another user, perhaps, and has new times anyway
             stamp(self.fd)
-        self.version = self._settle()
+        self.version = self._look_again()
         return self.version
 
     def replace(self, pieces: Sequence[BytesLike | FilePart]) -> Version:

@@ -152,7 +152,7 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
                 if is_container(head, index, layout):
                     return size, size, False
                 shard = _pack(whole.data, whole.index, layout, order)
-                store.set(key, shard, condition=condition_of(store, key, whole, merged=True))
+                store.set(key, shard, condition=condition_of(store, key, whole, keeps_others=True))
                 return size, len(shard), True
         except ConditionFailedError:
             if last:

@@ -222,11 +222,11 @@ class _Repair:
         store, key = self.stored.handle.store, self.stored.key
         self.actions += self.keeper.keep(store, self.stored.handle.path, key, old, always=always_kept)
         if not self.dry_run and data is not None:
-            store.set(key, data, condition=condition_of(store, key, old, merged=True))
+            store.set(key, data, condition=condition_of(store, key, old, keeps_others=True))
         elif not self.dry_run:
             layout = self.stored.handle.layout.shard(self.stored.coordinates)
             if layout is not None and old.version is not None and not store.lock_is_exclusive:
-                condition = condition_of(store, key, old, merged=True)
+                condition = condition_of(store, key, old, keeps_others=True)
                 store.set(key, layout.assemble([None] * layout.count), condition=condition)
                 self._act("repaired", message)
                 return

@@ -223,7 +223,7 @@ class LocalFiles(StoreFiles):
             try:
                 if lock is not None:
                     lock.status = lock.look()
-                status = self._name(new.directory, new.temporary, new.fd, name, key, condition, lock)
+                status = self._rename_under_lock(new.directory, new.temporary, new.fd, name, key, condition, lock)
             except FileNotFoundError:  # the directory is gone, and the file with it
                 self.lost(key)
             self._sync_name(new.directory)
@@ -322,6 +322,11 @@ class LocalFiles(StoreFiles):
 
     @sure_context
     def edit(self, key: str) -> Generator[EditableFile | None, None, None]:
+        """See :meth:`StoreFiles.edit`; the file is locked, and all who lock it wait.
+
+        ``None`` also for a link, a file with another name, a name that leaves no room for that of a record, and on a
+        file system without locks: the caller then puts a whole new value.
+        """
         check_file_key(key)
         self._check_writable()
         self.note_change(key)
@@ -360,7 +365,7 @@ class LocalFiles(StoreFiles):
         if len(name) > _SHORT_NAME and len(os.fsencode(edit_record_name(name))) > _LONGEST_NAME:
             return None
 
-        def settle() -> Version:
+        def look_again() -> Version:
             try:
                 now = os.stat(name, dir_fd=directory)
             except FileNotFoundError:
@@ -381,7 +386,7 @@ class LocalFiles(StoreFiles):
         version, path, durable = version_of(status), self._base.path_of(key), self._durable
         lent = fd is not None
         file = EditableFile(
-            -1 if fd is None else fd, status.st_size, version, path, settle, put, record, durable=durable, lent=lent
+            -1 if fd is None else fd, status.st_size, version, path, look_again, put, record, durable=durable, lent=lent
         )
         if lent:
             return file
@@ -466,12 +471,12 @@ class LocalFiles(StoreFiles):
         condition: Condition | None,
         held: FileLock | None = None,
     ) -> Version:
-        """Write a file of ``pieces`` and give it its name, under the lock that is ``held`` or a new one."""
+        """Write a temporary file of ``pieces`` and rename it, under the lock that is ``held`` or a new one."""
         temporary = temporary_name()
         file = open_descriptor(temporary, NEW, 0o666, dir_fd=directory)
         try:
             self._fill(file, pieces)
-            status = self._name(directory, temporary, file, name, key, condition, held)
+            status = self._rename_under_lock(directory, temporary, file, name, key, condition, held)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=directory)
@@ -490,7 +495,7 @@ class LocalFiles(StoreFiles):
                 error.add_note("the change takes effect nevertheless, but a loss of power may undo it")
                 raise
 
-    def _name(
+    def _rename_under_lock(
         self,
         directory: int,
         temporary: str,
@@ -500,16 +505,16 @@ class LocalFiles(StoreFiles):
         condition: Condition | None,
         held: FileLock | None,
     ) -> os.stat_result:
-        """Give the finished temporary file its name, under the lock that is ``held`` or a new one."""
+        """Rename the finished temporary file, under the lock that is ``held`` or a new one."""
         status = None
         while status is None:
             if held is not None:
-                status = self._place(directory, temporary, file, name, key, condition, held, stays=True)
+                status = self._rename(directory, temporary, file, name, key, condition, held, stays=True)
                 if status is None:
                     held.status = held.look()
                 continue
             with FileLock(directory, name) as lock:
-                status = self._place(directory, temporary, file, name, key, condition, lock)
+                status = self._rename(directory, temporary, file, name, key, condition, lock)
         return status
 
     def _fill(self, file: int, pieces: Sequence[BytesLike | FilePart]) -> None:
@@ -531,7 +536,7 @@ class LocalFiles(StoreFiles):
         if self._durable:
             os.fsync(file)
 
-    def _place(
+    def _rename(
         self,
         directory: int,
         temporary: str,
@@ -543,7 +548,10 @@ class LocalFiles(StoreFiles):
         *,
         stays: bool = False,
     ) -> os.stat_result | None:
-        """Give the finished temporary file its name; ``None`` if something was in the way that is gone now: again."""
+        """Rename the finished temporary file, which is locked with what it replaces, if ``condition`` holds.
+
+        ``None`` if something was in the way that is gone now: then the caller tries again.
+        """
         old = lock.status
         if old is not None and stat.S_ISDIR(old.st_mode):
             if file_tree.remove_empty(directory, name):  # of a prefix that has no keys

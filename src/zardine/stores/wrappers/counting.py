@@ -199,7 +199,7 @@ class _CountedFile(EditableFile):
             file.size,
             file.version,
             file.path,
-            file.settle,
+            file.finished,
             file._put,
             file._record,
             durable=file.durable,
