@@ -87,14 +87,18 @@ class ArrowTable(ABC):
         return values_of(self._column(block, column), facts.form)
 
     def numbers(self, block: int, column: int) -> npt.NDArray[Any]:
-        """Return coordinates."""
+        """Return coordinates: floats, or times."""
         values = self._column(block, column)
         facts = facts_of(values)
         name = self.names[column]
         if facts.kind == EMPTY:
             return np.full(len(values), np.nan)
+        if self._arrow.types.is_timestamp(values.type) or self._arrow.types.is_date(values.type):
+            return np.asarray(values.to_numpy(zero_copy_only=False))
         if facts.kind == NONE or np.dtype(facts.kind if facts.kind[0] in "<>|" else "O").kind not in "iuf":
-            raise DataError(f"{self._source}, column {name!r}: coordinates are numbers, and these are {values.type}")
+            raise DataError(
+                f"{self._source}, column {name!r}: coordinates are numbers or dates, and these are {values.type}"
+            )
         if facts.large:
             warn(self._source, f"coordinates of the column {name!r} are rounded to float64: some are above {EXACT}")
         wanted = self._arrow.float32() if facts.kind == "<f4" else self._arrow.float64()

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import ENDS, OWNER
+from zardine.vectors.content.polygons import triangles
 from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
@@ -24,7 +25,6 @@ from zardine.vectors.exchange.obj import read_obj
 from zardine.vectors.mesh import write_spooled_mesh
 from zardine.vectors.outside import needing, tell_of_comments, warn, warn_names
 from zardine.vectors.points import write_spooled_points
-from zardine.vectors.results import triangles
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -202,7 +202,7 @@ def _of_folder(piece: Piece, file: Path) -> Piece:
     """A mesh whose faces are triangles, as those of other files are."""
     if not piece.links:
         raise DataError(f"{file} holds points, no faces: a folder is read as meshes; import such files by themselves")
-    faces, origin = triangles(piece.links[ENDS])
+    faces, origin = triangles(piece.links[ENDS], piece.positions)
     if faces.shape != piece.links[ENDS].shape:
         warn(file, f"faces of {piece.links[ENDS].shape[1]} corners are stored as triangles, as those of a folder are")
     return replace(piece, links={ENDS: faces, **{n: v[origin] for n, v in piece.links.items() if n != ENDS}})
@@ -259,12 +259,13 @@ def _joined(vertices: npt.NDArray[Any], faces: npt.NDArray[Any]) -> tuple[npt.ND
     return vertices[kept], numbers[faces]
 
 
-def _check_faces(faces: npt.NDArray[Any], count: int, source: Path) -> None:
-    """Raise :class:`DataError` for faces between vertices that are not there."""
+def _check_faces(faces: npt.NDArray[Any], count: int, source: Path, numbers: npt.NDArray[Any] | None = None) -> None:
+    """Raise :class:`DataError` for faces between vertices that are not there; ``numbers`` are those of the faces."""
     wrong = np.flatnonzero(((faces < 0) | (faces >= count)).any(axis=1)) if len(faces) else faces
     if len(wrong):
         row = int(wrong[0])
-        raise DataError(f"{source}: face {row} names vertices {faces[row].tolist()}; there are {count}")
+        face = row if numbers is None else numbers[row]
+        raise DataError(f"{source}: face {face} names vertices {faces[row].tolist()}; there are {count}")
 
 
 def _loaded(source: Path) -> Any:
@@ -307,11 +308,13 @@ def _properties(raw: Any, vertices: Any, faces: Any, source: Path) -> tuple[Any,
         if element == "face":
             corners = columns.pop("", np.zeros(0))
             whole = corners.ndim == 2 and corners.dtype.kind in "iu" and 3 <= corners.shape[1] <= 12
+            wrong = [name for name, each in columns.items() if each.dtype == object or len(each) != len(corners)]
             if whole:
                 faces = corners.astype(np.int64)
             elif len(corners):
                 warn(source, "faces of different numbers of corners are stored as triangles")
-            wrong = [name for name, each in columns.items() if each.dtype == object or len(each) != len(faces)]
+                faces, origin = _as_triangles(corners, _positions(raw, vertices), source)
+                columns.update({name: each[origin] for name, each in columns.items() if name not in wrong})
         warn_names(wrong, source, "they do not have a value for each")
         for name in wrong:
             columns.pop(name, None)
@@ -319,6 +322,25 @@ def _properties(raw: Any, vertices: Any, faces: Any, source: Path) -> tuple[Any,
     if others:
         warn(source, f"elements of the file are left out: {', '.join(others)}")
     return faces, of_vertices, of_faces
+
+
+def _as_triangles(corners: Any, vertices: npt.NDArray[Any], source: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Faces of different numbers of corners cut into triangles, and which face each is of."""
+    counts = np.array([len(each) for each in corners])
+    if counts.min() < 3:
+        face = int(counts.argmin())
+        raise DataError(f"{source}: face {face} has {counts[face]} corners: a face has three corners or more")
+    found, origins = [], []
+    for count in np.unique(counts):
+        numbers = np.flatnonzero(counts == count)
+        faces = np.stack([corners[number] for number in numbers]).astype(np.int64)
+        _check_faces(faces, len(vertices), source, numbers)
+        cut, row = triangles(faces, vertices)
+        found.append(cut)
+        origins.append(numbers[row])
+    origin = np.concatenate(origins)
+    order = np.argsort(origin, kind="stable")
+    return np.concatenate(found)[order], origin[order]
 
 
 def _positions(raw: Any, vertices: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.vectors.content.parts import ENDS
+from zardine.vectors.content.polygons import cuts_of
 from zardine.vectors.exchange.file_parts import Piece
-from zardine.vectors.exchange.polygons import triangles_of
 from zardine.vectors.outside import warn
 
 LEGEND: Final = "# vertices x y z, faces of three of them"
@@ -120,7 +120,7 @@ def _faces(source: Path, lines: Sequence[Words], counts: Mapping[str, int], posi
         if words[0] != "f":
             continue
         corners = [each.split("/") for each in words[1:]]
-        cuts = [(0, 1, 2)]
+        cuts = [[0, 1, 2]]
         for place, kind in enumerate(_CORNER):
             rows = list[int]()
             for corner in corners:
@@ -133,7 +133,7 @@ def _faces(source: Path, lines: Sequence[Words], counts: Mapping[str, int], posi
                     )
                 rows.append(row)
             if kind == "v" and len(rows) > 3:
-                cuts = triangles_of(positions[rows])
+                cuts = cuts_of(positions[[rows]])[0].tolist()
             found[kind] += [[rows[a], rows[b], rows[c]] for a, b, c in cuts]
     return {kind: np.array(rows, np.int64).reshape(-1, 3) for kind, rows in found.items()}
 
