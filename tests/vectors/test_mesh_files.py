@@ -284,3 +284,30 @@ def test_corners_that_differ_by_the_least_stay_two(tmp_path: Path) -> None:
     assert (len(found), len(found.faces)) == (5, 2)
     shapes = {tuple(map(tuple, found.positions[face].tolist())) for face in found.faces}
     assert shapes == {tuple(map(tuple, corners[first : first + 3].tolist())) for first in (0, 3)}
+
+
+def test_what_obj_files_hold_beside_faces_is_told(tmp_path: Path) -> None:
+    """Names of a single object, and lines of kinds that nothing is known of; not what is the same without them."""
+    lines = "mtllib a.mtl\no Käse\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0 0.5\ns off\nvp 1\nf 1/1 2/1 3/1\n"
+    with pytest.warns(ZarrUserWarning, match="left out: materials, names of objects, lines 'vp', third texture"):
+        imported(tmp_path, "a.obj", lines)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (tmp_path / "b.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0 0\ns off\nf 1/1 2/1 3/1\n")
+        import_vectors(tmp_path / "b.obj", tmp_path / "b.zv", chunk_shape=20)
+
+
+@pytest.mark.parametrize(("shade", "is_rounded"), [("0.502", False), ("0.50196078", False), ("0.5", True)])
+def test_colours_of_obj_files_that_are_rounded(tmp_path: Path, shade: str, is_rounded: bool) -> None:
+    lines = f"v 0 0 0 {shade} 0 1\nv 1 0 0 0 1 0\nv 0 1 0 0 0 0\nf 1 2 3\n"
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        imported(tmp_path, "a.obj", lines)
+    assert ["colours of vertices are rounded to 8 bits" in str(each.message) for each in told] == [True] * is_rounded
+    assert 128 in vectors.read_mesh(tmp_path / "a.zv").attributes["red"]
+
+
+def test_names_of_solids_in_stl_are_told(tmp_path: Path) -> None:
+    two = STL.replace("solid a", "solid Käse") + STL.replace("solid a", "solid two")
+    with pytest.warns(ZarrUserWarning, match="comments are left out: 'Käse' and 1 more lines"):
+        imported(tmp_path, "a.stl", two)

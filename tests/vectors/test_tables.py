@@ -392,7 +392,9 @@ def test_columns_of_arrow(tmp_path: Path, ending: str) -> None:
 def test_coordinates_of_arrow_that_are_no_numbers(tmp_path: Path, ending: str) -> None:
     for values in (["1.5"], [True], [[1.0]], pd.to_timedelta(["3s"])):
         source = table(tmp_path / f"in.{ending}", x=[1.0], y=pa.array(values))
-        with pytest.raises(DataError, match=f"in.{ending}, column 'y': coordinates are numbers or dates, and these are"):
+        with pytest.raises(
+            DataError, match=f"in.{ending}, column 'y': coordinates are numbers or dates, and these are"
+        ):
             import_vectors(source, MemoryStore())
     source = table(tmp_path / f"in.{ending}", x=[1.0], y=[2**53 + 1])
     assert "coordinates of the column 'y' are rounded to float64" in imported(source)[1]

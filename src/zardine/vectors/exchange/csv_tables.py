@@ -45,7 +45,7 @@ class CsvTable:
     """
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, places: Any = None) -> None:
-        self._source = source
+        self._source, self.metadata = source, list[str]()
         with needing(source):
             self._arrow: Any = import_module("pyarrow")
             self._csv: Any = import_module("pyarrow.csv")

@@ -394,8 +394,19 @@ def _comments(source: Path, suffix: str) -> list[str]:
     if suffix == ".ply":
         lines = data.partition(b"end_header")[0].decode("utf-8", "replace").splitlines()
         return [line.partition(" ")[2] for line in lines if line.startswith(("comment ", "obj_info "))]
-    head = data.partition(b"\n")[0] if data.lstrip()[:5].lower() == b"solid" and b"\0" not in data[:512] else data[:80]
-    return [head.decode("latin-1").strip("\0 \r\n").removeprefix("solid").strip()]
+    if data.lstrip()[:5].lower() == b"solid" and b"\0" not in data[:512]:
+        heads = [line.strip()[5:] for line in source.read_bytes().splitlines() if line.lstrip()[:5].lower() == b"solid"]
+    else:
+        heads = [data[:80].removeprefix(b"solid")]
+    return [_text(head).strip("\0 \r\n") for head in heads]
+
+
+def _text(data: bytes) -> str:
+    """Text of a file that does not say how it is encoded."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _is_whole(values: list[str], lists: list[bool]) -> bool:

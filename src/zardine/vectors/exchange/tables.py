@@ -17,7 +17,7 @@ from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complet
 from zardine.vectors.exchange.file_lists import FileList
 from zardine.vectors.exchange.file_parts import FileParts, Piece, Step, Whole
 from zardine.vectors.exchange.format_features import fates
-from zardine.vectors.exchange.losses import bounds_of_nothing, storable
+from zardine.vectors.exchange.losses import bounds_of_nothing, storable, tell_of_metadata
 from zardine.vectors.exchange.table_columns import (
     EMPTY,
     NONE,
@@ -48,7 +48,6 @@ _TABLE: Final = {
     "colours": "kept/kept: as any column",
     "crs": "-/told",
     "bounds": "-/told",
-    "metadata": "-/told",
 }
 """What comes of features in any table."""
 CSV = fates(
@@ -57,6 +56,7 @@ CSV = fates(
     times="kept/-: as text; coordinates as seconds since 1970-01-01, which is told",
     several_values="-/told: as columns name_0, name_1",
     missing_text="kept/kept: empty text is in quotes",
+    metadata="-/told",
     comments="told/-: lines in front that begin with #",
 )
 ARROW = fates(
@@ -65,6 +65,7 @@ ARROW = fates(
     times="told/-: as text (ISO 8601); coordinates as seconds since 1970-01-01",
     several_values="told/told: as columns name_0, name_1; lists are left out",
     missing_text="kept/kept",
+    metadata="told/told: of the file and of columns",
 )
 
 _SECONDS: Final = {"type": "time", "unit": "second"}
@@ -86,6 +87,8 @@ class Table(Protocol):
     """Bytes that it takes to read one, about."""
     comments: list[str]
     """Lines that are none of rows."""
+    metadata: list[str]
+    """What the file says beside its columns."""
 
     @property
     def places(self) -> Any:
@@ -269,6 +272,7 @@ class TableParts:
             warn(self._source, f"a second column {scheme.names[scheme.attributes[name]]!r} is the attribute {name!r}")
         tell_of_columns(self._source, {name: scheme.columns[at].form for name, at in scheme.attributes.items()})
         tell_of_comments(self._source, [text for each in self._tables for text in each.comments])
+        tell_of_metadata(self._source, list(dict.fromkeys(told for each in self._tables for told in each.metadata)))
         whole.rename(storable({name: name for name in whole.columns}, self._source))
         times = [at for at in scheme.coordinates if scheme.columns[at].kind == TIMES]
         for at in times:
