@@ -331,7 +331,11 @@ def swc(path: Path, feature: str) -> None:
     rows = THIRDS if feature == "precision" else PLACES
     head = {"scales": "# SCALE 2 2 2\n", "comments": "# ORIGINAL_SOURCE Golgi\n"}.get(feature, "")
     more = " 5" if feature == "metadata" else ""
-    lines = [f"{at} {at} {x!r} {y!r} {z!r} 1 {at - 1 or -1}{more}" for at, (x, y, z) in enumerate(rows.tolist(), 1)]
+    step = 10 if feature == "ids" else 1
+    lines = [
+        f"{at * step} {at} {x!r} {y!r} {z!r} 1 {at * step - step or -1}{more}"
+        for at, (x, y, z) in enumerate(rows.tolist(), 1)
+    ]
     path.write_text(head + "\n".join(lines) + "\n")
 
 
@@ -558,6 +562,7 @@ SAYS: dict[str, str] = {
     "scales": "scale is not applied",
     "metadata": "left out",
     "comments": "left out",
+    "ids": "left out",
     "measures": "coordinates beyond the third",
     "several_values": "'n'",
 }
