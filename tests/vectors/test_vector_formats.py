@@ -520,8 +520,14 @@ def precomputed(path: Path, feature: str) -> None:
     if feature == "object_attributes":
         vectors.write_lines(made, PLACES.reshape(2, 2, 3), object_attributes={"n": [1, 2]}, chunk_shape=1e7)
     else:
-        write_feature(made, "precomputed", feature)
+        write_feature(made, "precomputed", "vertex_attributes" if feature == "comments" else feature)
     recorded(export_vectors, made, path)
+    info = json.loads((path / "info").read_text())
+    if feature == "metadata":
+        info["instrument"] = "A"
+    if feature == "comments":
+        info["properties"] = [{**each, "description": "of subject 7"} for each in info["properties"]]
+    (path / "info").write_text(json.dumps(info))
 
 
 def table(path: Path, feature: str) -> None:
