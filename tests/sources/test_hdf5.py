@@ -17,6 +17,7 @@ import zardine.sources
 from effort import SOAK
 from sources.same_elements import equal
 from sources.sample_files import LAYOUTS, write_hdf5
+from zardine.errors import ZarrUserWarning
 from zardine.sources.arrays import ORIGIN
 from zardine.sources.hdf5.chunks import StoredChunks
 
@@ -238,3 +239,28 @@ def test_opaque_elements_in_shards_are_told(tmp_path: Path) -> None:
         zardine.convert(tmp_path / "a.h5", tmp_path / "bare", shards=None)
     found = xarray.open_zarr(tmp_path / "bare", chunks=None)["opaque"]
     assert equal(found.values, np.frombuffer(b"abcdeabcdeabcde", "V5"))
+
+
+def test_names_that_only_hdf5_has_are_told(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["t"], file["u"] = np.arange(3), np.arange(4)
+        file["u"].make_scale("u")
+        file["t"].make_scale("hours")
+        file["v"] = np.zeros((3, 4))
+        file["v"].dims[0].attach_scale(file["t"])
+        file["v"].dims[0].label = "when"
+        file["v"].dims[1].attach_scale(file["u"])
+        file["v"].dims[1].label = ""
+        file["v"].attrs.create("kind", 1, dtype=h5py.enum_dtype({"NO": 0, "YES": 1}))
+        file["v"].attrs["none"] = h5py.Empty("f4")
+    with pytest.warns(ZarrUserWarning) as told:
+        zardine.convert(tmp_path / "in.h5", tmp_path / "out.zarr")
+    text = "\n".join(str(each.message) for each in told)
+    for each in (
+        "/t: left out: the name of the dimension scale, hours",
+        "/v: left out: the labels of dimensions, when",
+        "/v: attribute kind: an enumeration became integers, without the names NO, YES",
+        "/v: attribute none: it has no value (null), and became an empty one",
+    ):
+        assert each in text
+    assert "/u:" not in text

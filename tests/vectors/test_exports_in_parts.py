@@ -19,10 +19,11 @@ import zardine
 from zardine import vectors
 from zardine.errors import ArrayChangedError, DataError, NodeExistsError, PlanError, ZarrUserWarning
 from zardine.jobs import Plan
+from zardine.vectors.content.polygons import triangles
 from zardine.vectors.exchange import geff_out, geff_work, level_parts, object_files, swc
 from zardine.vectors.exchange.formats import export_vectors
 from zardine.vectors.exchange.level_parts import LevelParts
-from zardine.vectors.results import Polylines, triangles
+from zardine.vectors.results import Polylines
 
 PART = 250
 AFFINE = [[-2.0, 0, 0, 90], [0, 1.5, 0.25, -126], [0, -0.25, 3, -72], [0, 0, 0, 1]]
@@ -276,7 +277,7 @@ def of_objects(path: str) -> dict[str, Any]:
     objects = vectors.read_objects(path)
     content = {}
     for number, name in zip(objects.ids.tolist(), objects.attributes["name"].tolist(), strict=True):
-        corners = found.edges if kind == "skeleton" else triangles(found.faces)[0]
+        corners = found.edges if kind == "skeleton" else triangles(found.faces, found.positions)[0]
         corners = corners[found.object_ids[corners[:, 0]] == number]
         where = found.positions.astype("f4").tolist()
         content[name] = sorted([where[each] for each in row] for row in corners.tolist())

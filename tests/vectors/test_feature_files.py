@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from vectors.test_import_plans import in_parts
@@ -301,3 +302,47 @@ def test_layers_that_are_not_read_are_told(tmp_path: Path) -> None:
         import_vectors(tmp_path / "in.gpkg", tmp_path / "a.zv", chunk_shape=100.0)
     (text,) = [str(each.message) for each in told]
     assert text.endswith("of its layers 'trees' is read; left out: 'roads', 'rivers'")
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_long_integers_of_a_shapefile(tmp_path: Path, parts: int) -> None:
+    """GDAL reads columns of more than 18 digits as float64."""
+    values = [2**62 + 1, -(2**53) - 1, 2**53 + 1]
+    table(n=values).to_file(tmp_path / "a.shp")
+    plan = vectors.plan_import(tmp_path / "a.shp", tmp_path / "a.zv", chunk_shape=5)
+    (plan if parts == 1 else in_parts(plan, 1)).run()
+    assert attribute(tmp_path / "a.zv", "n") == values
+
+
+@pytest.mark.parametrize(("ids", "fids"), [([100, 101], [100, 101]), ([7], [7]), ([0, 1], None), ([1, 2], None)])
+def test_ids_of_features_in_a_row(tmp_path: Path, ids: list[int], fids: list[int] | None) -> None:
+    each = [json.loads(table(n=[1] * len(ids)).to_json())["features"][row] | {"id": id} for row, id in enumerate(ids)]
+    (tmp_path / "a.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": each}))
+    import_vectors(tmp_path / "a.geojson", tmp_path / "a.zv", chunk_shape=5)
+    found = vectors.read_points(tmp_path / "a.zv").attributes
+    assert ("fid" in found) == (fids is not None)
+    assert fids is None or attribute(tmp_path / "a.zv", "fid") == fids
+
+
+def test_members_of_features_that_are_not_kept_are_told(tmp_path: Path) -> None:
+    point = {"type": "Point", "coordinates": [1, 2], "accuracy": 5}
+    one = {"type": "Feature", "id": "a", "geometry": point, "properties": {"id": 3}, "style": {}}
+    document = {"type": "FeatureCollection", "name": "n", "bbox": [0, 0, 9, 9], "licence": "CC0", "features": [one]}
+    (tmp_path / "a.geojson").write_text(json.dumps(document))
+    with pytest.warns(ZarrUserWarning, match="no place for it: 'licence', 'style', ids of .* 'id' too, 'accuracy'$"):
+        import_vectors(tmp_path / "a.geojson", tmp_path / "a.zv", chunk_shape=5)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_metadata_of_geometries_in_parquet_are_told(tmp_path: Path, named: bool) -> None:
+    """By parts, and of a file that is one part as its index has a name."""
+    frame = table(n=[1, 2]).set_crs(4326)
+    frame.index.name = "name" if named else None
+    frame.to_parquet(tmp_path / "a.parquet")
+    found = pa.parquet.read_table(tmp_path / "a.parquet")
+    told = json.loads(found.schema.metadata[b"geo"])
+    told["columns"]["geometry"] |= {"epoch": 2021.5}
+    more = {**found.schema.metadata, b"geo": json.dumps(told).encode(), b"licence": b"CC0"}
+    pa.parquet.write_table(found.replace_schema_metadata(more), tmp_path / "a.parquet")
+    with pytest.warns(ZarrUserWarning, match="no place for it: 'epoch' of 'geometry', 'licence'$"):
+        import_vectors(tmp_path / "a.parquet", tmp_path / "a.zv", chunk_shape=5)

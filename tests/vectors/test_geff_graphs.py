@@ -162,3 +162,12 @@ def test_groups_that_are_none(tmp_path: Path) -> None:
     zarr.open_group(str(huge)).create_array("nodes/ids", shape=(2**50,), chunks=(2**20,), dtype="u8")
     with pytest.raises(DataError, match="more than the"):
         import_vectors(huge, str(tmp_path / "a.zv"))
+
+
+def test_what_a_group_says_beside_the_graph_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.geff")
+    root = zarr.open_group(str(path), mode="r+")
+    root.attrs["licence"] = "CC0"
+    root.attrs["geff"] = {**root.attrs["geff"], "mood": "good", "polygon": None}
+    told = recorded(import_vectors, str(path), str(tmp_path / "a.zv"), chunk_shape=9)
+    assert "no place for it: 'licence', 'mood' of 'geff'\n" in f"{told}\n"

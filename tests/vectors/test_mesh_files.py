@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import sys
 import tomllib
 import warnings
@@ -226,9 +227,9 @@ def test_ply_of_points(tmp_path: Path) -> None:
     refused(tmp_path / "b", "b.obj", OBJ, "holds no faces; the file may be cut off.*write_points")
 
 
-@pytest.mark.parametrize("name", ["a.ply", "a.geojson"])
+@pytest.mark.parametrize("name", ["a.stl", "a.geojson"])
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    (tmp_path / name).write_text(ASCII)
+    (tmp_path / name).write_text(STL)
     monkeypatch.setitem(sys.modules, "trimesh", None)
     monkeypatch.setitem(sys.modules, "geopandas", None)
     with pytest.raises(ImportError, match=r"pip install 'zardine\[vectors\]'"):
@@ -284,3 +285,105 @@ def test_corners_that_differ_by_the_least_stay_two(tmp_path: Path) -> None:
     assert (len(found), len(found.faces)) == (5, 2)
     shapes = {tuple(map(tuple, found.positions[face].tolist())) for face in found.faces}
     assert shapes == {tuple(map(tuple, corners[first : first + 3].tolist())) for first in (0, 3)}
+
+
+def test_what_obj_files_hold_beside_faces_is_told(tmp_path: Path) -> None:
+    """Names of a single object, and lines of kinds that nothing is known of; not what is the same without them."""
+    lines = "mtllib a.mtl\no Käse\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0 0.5\ns off\nvp 1\nf 1/1 2/1 3/1\n"
+    with pytest.warns(ZarrUserWarning, match="left out: materials, names of objects, lines 'vp', third texture"):
+        imported(tmp_path, "a.obj", lines)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (tmp_path / "b.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0 0\ns off\nf 1/1 2/1 3/1\n")
+        import_vectors(tmp_path / "b.obj", tmp_path / "b.zv", chunk_shape=20)
+
+
+@pytest.mark.parametrize(("shade", "is_rounded"), [("0.502", False), ("0.50196078", False), ("0.5", True)])
+def test_colours_of_obj_files_that_are_rounded(tmp_path: Path, shade: str, is_rounded: bool) -> None:
+    lines = f"v 0 0 0 {shade} 0 1\nv 1 0 0 0 1 0\nv 0 1 0 0 0 0\nf 1 2 3\n"
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        imported(tmp_path, "a.obj", lines)
+    assert ["colours of vertices are rounded to 8 bits" in str(each.message) for each in told] == [True] * is_rounded
+    assert 128 in vectors.read_mesh(tmp_path / "a.zv").attributes["red"]
+
+
+def test_names_of_solids_in_stl_are_told(tmp_path: Path) -> None:
+    two = STL.replace("solid a", "solid Käse") + STL.replace("solid a", "solid two")
+    with pytest.warns(ZarrUserWarning, match="comments are left out: 'Käse' and 1 more lines"):
+        imported(tmp_path, "a.stl", two)
+
+
+ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
+
+
+def ply_file(form: str, elements: dict[str, tuple[list[tuple[str, str]], list[list[Any]]]]) -> bytes:
+    """A PLY file of elements: properties as pairs of a type and a name, and rows, with a list for each list."""
+    head, body = ["ply", f"format {form} 1.0"], b""
+    letters = {"uchar": "B", "short": "h", "uint": "I", "int": "i", "float": "f", "double": "d"}
+    for name, (properties, rows) in elements.items():
+        head += [f"element {name} {len(rows)}", *(f"property {kind} {each}" for kind, each in properties)]
+        for row in rows:
+            words = list[str]()
+            for (kind, _), value in zip(properties, row, strict=True):
+                values = value if isinstance(value, list) else [value]
+                count, letter = kind.split()[-2:-1], letters[kind.split()[-1]]
+                words += [str(len(values))] * len(count) + list(map(repr, values))
+                form_of = ORDERS[form] + "".join(letters[each] for each in count) + letter * len(values)
+                body += struct.pack(form_of, *[len(values)] * len(count), *values) if ORDERS[form] else b""
+            body += b"" if ORDERS[form] else f"{' '.join(words)}\n".encode()
+    return "\n".join([*head, "end_header\n"]).encode() + body
+
+
+@pytest.mark.parametrize("form", ORDERS)
+@pytest.mark.parametrize("mixed", [False, True])
+def test_ply_in_every_form(tmp_path: Path, form: str, mixed: bool) -> None:
+    """Faces of several sizes in binary, too, which trimesh does not read; and lists of a single face."""
+    places = [[1 / 3, 0.0, 0.0, -7, 1], [9.0, 0.0, 0.0, 2, 2], [9.0, 9.0, 0.0, 3, 4], [0.0, 9.0, 0.5, 32767, 2**32 - 1]]
+    vertex = [("double", "x"), ("double", "y"), ("double", "z"), ("short", "n"), ("uint", "big")], places
+    faces = [[[0, 1, 2], 5, [0.5, 0.25]], [[0, 1, 2, 3], -6, [1.0, 2.0]]][: 1 + mixed]
+    face = [("list uchar uint", "vertex_index"), ("int", "part"), ("list int float", "uv")], faces
+    other = [("list uchar short", "odd")], [[[1, 2]], [[]], [[3]]]
+    source = tmp_path / "a.ply"
+    source.write_bytes(ply_file(form, {"material": other, "vertex": vertex, "face": face}))
+    with pytest.warns(ZarrUserWarning, match="elements of the file are left out: material") as told:
+        import_vectors(source, tmp_path / "a.zv", chunk_shape=99)
+    assert len(told) == 1 + mixed
+    found = vectors.read_mesh(tmp_path / "a.zv")
+    assert found.positions.tolist() == [each[:3] for each in places]
+    assert found.attributes["n"].tolist() == [-7, 2, 3, 32767]
+    assert found.attributes["big"].tolist() == [1, 2, 4, 2**32 - 1]
+    assert found.attributes["big"].dtype == np.uint32
+    assert found.faces.tolist() == [[0, 1, 2], [0, 1, 2], [0, 2, 3]][: 3 if mixed else 1]
+    assert found.face_attributes["part"].tolist() == [5, -6, -6][: 3 if mixed else 1]
+    assert found.face_attributes["uv"].tolist() == [[0.5, 0.25], [1, 2], [1, 2]][: 3 if mixed else 1]
+
+
+@pytest.mark.parametrize("form", ORDERS)
+def test_every_part_of_a_ply_file_is_refused(tmp_path: Path, form: str) -> None:
+    vertex = [("float", "x"), ("float", "y"), ("float", "z")], VERTICES
+    face = [("list uchar int", "vertex_indices"), ("short", "n")], [[[0, 1, 2], 7], [[0, 1, 2, 3], 8]]
+    whole = ply_file(form, {"vertex": vertex, "face": face})
+    for end in range(len(whole) - (form == "ascii") * 2):
+        (tmp_path / "a.ply").write_bytes(whole[:end])
+        with pytest.raises(DataError, match=r"a\.ply"):
+            import_vectors(tmp_path / "a.ply", tmp_path / "a.zv")
+    if ORDERS[form]:
+        refused(tmp_path, "b.ply", whole + b"more", "4 bytes more than its header declares")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("ply\n", "plx\n", "no PLY file"),
+        ("format ascii", "format text", "a line of its header is 'format text 1.0'"),
+        ("property float x", "property half x", "a line of its header is 'property half x'"),
+        ("property float x\n", "", "no vertices with coordinates"),
+        ("element vertex 4", "element vertex 99999999999999999", "cut off"),
+        ("vertex_indices", "corners", "no list 'vertex_indices'"),
+        ("3 0 1 2\n", "3 0 1 9\n", "face 0 names vertices"),
+        ("0 0 0\n", "0 zero 0\n", "cannot be read"),
+    ],
+)
+def test_ply_that_is_none(tmp_path: Path, old: str, new: str, told: str) -> None:
+    refused(tmp_path, "a.ply", ASCII.replace(old, new, 1), told)

@@ -258,3 +258,10 @@ def test_tck_files_that_are_damaged(tmp_path: Path, what: str) -> None:
     with pytest.raises(DataError, match=told):
         import_vectors(tmp_path / "in.tck", str(tmp_path / "a.zv"), chunk_shape=20)
     assert not (tmp_path / "a.zv").exists()
+
+
+def test_lines_without_vertices_in_tck_files_of_other_programs(tmp_path: Path) -> None:
+    """nibabel writes none."""
+    source = tck(tmp_path / "a.tck", [LINES[0], LINES[0][:0], LINES[1]])
+    assert "1 lines without vertices are left out" in recorded(import_vectors, source, tmp_path / "a.zv")
+    assert len(vectors.read_polylines(tmp_path / "a.zv")) == 2

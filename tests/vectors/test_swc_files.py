@@ -90,3 +90,14 @@ def test_values_that_are_given_are_as_vertices_in_the_file(tmp_path: Path) -> No
         assert {int(x[row]): int(x[parent]) for row, parent in enumerate(found.parents) if parent >= 0} == above
         if "vertex_attributes" in more:
             assert found.attributes["n"].tolist() == x.tolist()
+
+
+def test_types_and_radii_that_a_store_does_not_have_are_told(tmp_path: Path) -> None:
+    places, path = [[0, 0, 0], [1, 0, 0]], str(tmp_path / "a.zv")
+    vectors.write_skeleton(path, places, [-1, 0], vertex_attributes={"type": [1, 3]}, chunk_shape=5)
+    with pytest.warns(ZarrUserWarning, match="no attribute 'radius': it is written as 1") as told:
+        export_vectors(path, tmp_path / "a.swc")
+    assert len(told) == 1
+    vectors.write_skeleton(path, places, [-1, 0], vertex_attributes={"type": [1, 2**31]}, chunk_shape=5, overwrite=True)
+    with pytest.raises(DataError, match="whole numbers of up to 32 bits"):
+        export_vectors(path, tmp_path / "b.swc")

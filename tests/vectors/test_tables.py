@@ -57,6 +57,54 @@ def table(path: Path, **columns: Any) -> Path:
     return path
 
 
+# times as coordinates
+
+SECONDS = [1577934245.123456, 1609459200.0]
+"""The times of the columns that follow, since 1970-01-01T00:00:00Z."""
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("kind", ["plain", "zone", "days"])
+def test_times_as_coordinates_are_seconds_with_their_unit(tmp_path: Path, ending: str, kind: str) -> None:
+    texts = {
+        "plain": ["2020-01-02T03:04:05.123456", None, "2021-01-01"],
+        "zone": ["2020-01-02T04:04:05.123456+01:00", None, "2020-12-31 18:00:00-06:00"],
+        "days": ["2020-01-02", None, "2021-01-01"],
+    }[kind]
+    wanted = [1577923200.0, SECONDS[1]] if kind == "days" else SECONDS
+    source = tmp_path / f"in.{ending}"
+    if ending in ("csv", "tsv"):
+        rows = [f"{at}\t7\t{text or ''}" for at, text in enumerate(texts)]
+        source.write_text("\n".join(["x\ty\tsampled", *rows, ""]))
+    else:
+        times = pd.to_datetime(texts, format="ISO8601", utc=kind == "zone")
+        column = pa.array(times.date if kind == "days" else times, from_pandas=True)
+        table(source, x=[0.0, 1.0, 2.0], y=[7.0] * 3, sampled=column)
+    store = MemoryStore()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        import_vectors(source, store, x="x", y="y", time="sampled", chunk_shape=1e9, dtype="float64")
+    assert sorted(vectors.read_points(store).positions.tolist()) == [[0, 7, wanted[0]], [2, 7, wanted[1]]]
+    assert vectors.describe_store(store)["axes"][2] == {"type": "time", "name": "sampled", "unit": "second"}
+    assert any("seconds since 1970-01-01T00:00:00Z" in str(each.message) for each in told)
+
+
+def test_times_that_cannot_be_coordinates(tmp_path: Path) -> None:
+    for second in ("02/03/2020", "5", "2021-01-01T00:00:00Z"):
+        source = csv(tmp_path, f"x,y,t\n1,2,2020-01-01T00:00:00\n3,4,{second}\n")
+        with pytest.raises(DataError, match="'2020-01-01T00:00:00' is no number; a column of dates has them like"):
+            imported(source, x="x", y="y", time="t")
+    lasting = table(tmp_path / "a.feather", x=[1.0], y=[2.0], t=pd.to_timedelta(["3s"]))
+    with pytest.raises(DataError, match="coordinates are numbers or dates, and these are duration"):
+        imported(lasting, x="x", y="y", time="t")
+    folder = tmp_path / "several"
+    folder.mkdir()
+    csv(folder, "x,y,t\n1,2,2020-01-01\n", "a.csv")
+    csv(folder, "x,y,t\n1,2,5\n", "b.csv")
+    with pytest.raises(DataError, match="column 't': some are numbers, and others dates"):
+        imported(folder, format="csv", x="x", y="y", time="t")
+
+
 # which columns are coordinates
 
 
@@ -342,9 +390,11 @@ def test_columns_of_arrow(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("ending", ["feather", "parquet"])
 def test_coordinates_of_arrow_that_are_no_numbers(tmp_path: Path, ending: str) -> None:
-    for values in (["1.5"], [True], [[1.0]], pd.to_datetime(["2020-01-02"])):
+    for values in (["1.5"], [True], [[1.0]], pd.to_timedelta(["3s"])):
         source = table(tmp_path / f"in.{ending}", x=[1.0], y=pa.array(values))
-        with pytest.raises(DataError, match=f"in.{ending}, column 'y': coordinates are numbers, and these are"):
+        with pytest.raises(
+            DataError, match=f"in.{ending}, column 'y': coordinates are numbers or dates, and these are"
+        ):
             import_vectors(source, MemoryStore())
     source = table(tmp_path / f"in.{ending}", x=[1.0], y=[2**53 + 1])
     assert "coordinates of the column 'y' are rounded to float64" in imported(source)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 import zipfile
 from pathlib import Path
@@ -120,3 +121,13 @@ def test_values_of_vertices_and_streamlines_of_one_name(tmp_path: Path) -> None:
     vectors.import_vectors(tmp_path / "a.trx", tmp_path / "b.zv", chunk_shape=50)
     found = vectors.read_polylines(tmp_path / "b.zv")
     assert (found.attributes["q"].tolist(), found.object_attributes["q"].tolist()) == ([0, 1, 2, 3, 4], [7.5, 8.5])
+
+
+def test_fields_of_the_header_that_are_left_out(store: str, tmp_path: Path) -> None:
+    recorded(export_vectors, store, tmp_path / "a.trx")
+    with zipfile.ZipFile(tmp_path / "a.trx") as whole, zipfile.ZipFile(tmp_path / "b.trx", "w") as more:
+        for name in whole.namelist():
+            data = whole.read(name)
+            more.writestr(name, json.dumps({**json.loads(data), "NOTE": "by me"}) if name == "header.json" else data)
+    assert "no place for it: 'NOTE'" in recorded(import_vectors, tmp_path / "b.trx", tmp_path / "b.zv")
+    assert "NOTE" not in recorded(import_vectors, tmp_path / "a.trx", tmp_path / "a2.zv")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,12 @@ from typing import Any
 import nibabel.streamlines as streamlines
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
+from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
+from zardine.storage import MemoryStore
 from zardine.vectors import Graph, Mesh, Points, Polylines, Skeleton
 from zardine.vectors.results import Geometry
 
@@ -173,6 +176,46 @@ def test_attributes_that_are_called_geometry() -> None:
     with pytest.warns(ZarrUserWarning, match="'geometry' is called 'geometry_'"):
         places = Points(CORNERS, {"geometry": np.array([1, 2])}).to_geopandas()
     assert [each.z for each in places.geometry] == [3, 6]
+
+
+@pytest.mark.parametrize("axes", [None, "xyz", "zyx", ("lon", "lat")])
+def test_tables_as_positions_lose_no_names(axes: Any) -> None:
+    """Columns of a table in another order, or called otherwise, are not taken for x, y and z."""
+    axes = axes and list(axes)
+    flat = CORNERS[:, : len(axes or "xyz")]
+    frame = pd.DataFrame(flat, columns=axes)
+    tables = [frame] if axes is None else [frame, pa.table(frame)]
+    for table in tables:
+        writers: list[Callable[[Any], None]] = [
+            lambda store, table=table: vectors.write_points(store, table),
+            lambda store, table=table: vectors.write_polylines(store, [table]),
+            lambda store, table=table: vectors.write_graph(store, table, [[0, 1]]),
+            lambda store, table=table: vectors.write(store, Points(table)),
+        ]
+        for write in writers:
+            store = MemoryStore()
+            if axes in (None, ["x", "y", "z"]):
+                write(store)
+                assert vectors.open(store).read().positions.tolist() == flat.tolist()
+            else:
+                with pytest.raises(DataError, match=f"columns would be lost: '{axes[0]}', '{axes[1]}'"):
+                    write(store)
+                assert list(store.list_prefix("")) == []
+    if axes == ["z", "y", "x"]:
+        vectors.write_points(store, CORNERS)
+        with pytest.raises(DataError, match="columns would be lost"):
+            vectors.append_points(store, frame)
+        with pytest.raises(DataError, match="attribute 'rgb': the names of the table's columns"):
+            vectors.write_points(MemoryStore(), CORNERS, vertex_attributes={"rgb": frame})
+
+
+def test_edges_of_a_table() -> None:
+    vertices, edges = Graph(CORNERS, np.array([[0, 1]])).to_pandas()
+    store = MemoryStore()
+    vectors.write_graph(store, vertices[["x", "y", "z"]], edges)
+    assert vectors.read_graph(store).edges.tolist() == [[0, 1]]
+    with pytest.raises(DataError, match="'target', 'source'"):
+        vectors.write_graph(MemoryStore(), CORNERS, edges[["target", "source"]])
 
 
 @pytest.mark.parametrize("axes", [("x", "x", "y"), ("x", "y", "object_id"), ("x", "y")])

@@ -21,6 +21,8 @@ import nibabel.streamlines
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
 import pyogrio
 import pyproj
 import pytest
@@ -81,6 +83,8 @@ READ: dict[str, Any] = {
     "missing_booleans": [1, np.nan, 0, 1],
 }
 """What an import makes of values that it tells of."""
+NO_DATA = [1, -1, 3, 4]
+"""Integers of LAS, of which one stands for none."""
 SHADES = {name: np.array([1, 20, 255, at], "u1") for at, name in enumerate(("red", "green", "blue"))}
 
 
@@ -327,7 +331,11 @@ def swc(path: Path, feature: str) -> None:
     rows = THIRDS if feature == "precision" else PLACES
     head = {"scales": "# SCALE 2 2 2\n", "comments": "# ORIGINAL_SOURCE Golgi\n"}.get(feature, "")
     more = " 5" if feature == "metadata" else ""
-    lines = [f"{at} {at} {x!r} {y!r} {z!r} 1 {at - 1 or -1}{more}" for at, (x, y, z) in enumerate(rows.tolist(), 1)]
+    step = 10 if feature == "ids" else 1
+    lines = [
+        f"{at * step} {at} {x!r} {y!r} {z!r} 1 {at * step - step or -1}{more}"
+        for at, (x, y, z) in enumerate(rows.tolist(), 1)
+    ]
     path.write_text(head + "\n".join(lines) + "\n")
 
 
@@ -387,10 +395,13 @@ def las(path: Path, feature: str) -> None:
     if feature == "comments":
         header.vlrs.append(laspy.VLR("me", 7, "what I saw", b"much"))
     values = PLACES / 8 if feature == "normals" else columns_of(feature).get("n")
-    if values is not None:
+    if values is not None and feature != "missing_integers":
         values = np.asarray(values)
         kind = f"{values.shape[1]}{values.dtype.str[1:]}" if values.ndim > 1 else values.dtype
         header.add_extra_dims([laspy.ExtraBytesParams("n", kind)])
+    if feature == "missing_integers":
+        values = np.array(NO_DATA, "i2")
+        header.add_extra_dims([laspy.ExtraBytesParams("n", "i2", no_data=np.array([NO_DATA[1]]))])
     cloud = laspy.LasData(header)
     cloud.xyz = PLACES - [0.25, 0, 0]
     if values is not None:
@@ -415,12 +426,22 @@ def features(path: Path, feature: str) -> None:
         table = pa.table([pa.array(shapely.to_wkb(shapes)), days], pa.schema([shape, pa.field("n", pa.date32())]))
         pyogrio.write_arrow(table, str(path), geometry_name="g", geometry_type="Point Z", crs="EPSG:25832")
         return
+    if path.suffix == ".geojson" and feature in ("measures", "metadata", "comments"):
+        more = {"metadata": {"instrument": "A"}, "comments": {"description": "of subject 7"}}.get(feature, {})
+        points = [
+            {"type": "Point", "coordinates": [*place, *[5] * (feature == "measures")]} for place in PLACES.tolist()
+        ]
+        each = [{"type": "Feature", "properties": {}, "geometry": point} for point in points]
+        path.write_text(json.dumps({"type": "FeatureCollection", **more, "features": each}))
+        return
     if feature == "object_attributes":
         shapes, columns = shapely.linestrings(PLACES.reshape(2, 2, 3).astype("f8")), {"n": [1, 2]}
     frame = geopandas.GeoDataFrame(columns, geometry=shapes, crs=WKT)
     if path.suffix == ".parquet":
         frame.index = pd.Index([7, 9, 20, 21], name="fid") if feature == "ids" else frame.index
         frame.to_parquet(path)
+        if feature == "metadata":
+            add_metadata(path)
     elif feature == "measures":  # geopandas gives GDAL a form of WKB with measures that it does not read
         shape = pa.field("g", pa.binary(), metadata={b"ARROW:extension:name": b"geoarrow.wkb"})
         table = pa.table([pa.array(shapely.to_wkb(shapes, flavor="iso"))], pa.schema([shape]))
@@ -441,9 +462,19 @@ def features(path: Path, feature: str) -> None:
     elif (path.suffix, feature) == (".geojson", "precision"):  # GDAL writes 15 decimals
         path.write_text(frame.to_json())
     else:
-        frame.to_file(path)
+        frame.to_file(path, **({"layer_options": {"DESCRIPTION": "of subject 7"}} if feature == "comments" else {}))
         if feature == "metadata":
             frame.to_file(path, layer="other", mode="a")
+
+
+def add_metadata(path: Path) -> None:
+    """Say more of a file of Arrow and of its last column."""
+    library: Any = pa.parquet if path.suffix == ".parquet" else pa.feather
+    found = library.read_table(path)
+    last = found.schema.field(-1).with_metadata({"unit": "mV"})
+    schema = found.schema.set(len(found.schema) - 1, last).with_metadata({**found.schema.metadata, b"made": b"by me"})
+    found = pa.Table.from_arrays(found.columns, schema=schema)
+    (library.write_table if path.suffix == ".parquet" else library.write_feather)(found, path)
 
 
 def _rename_fid(base: Any, table: str, old: int, new: int) -> None:
@@ -489,8 +520,14 @@ def precomputed(path: Path, feature: str) -> None:
     if feature == "object_attributes":
         vectors.write_lines(made, PLACES.reshape(2, 2, 3), object_attributes={"n": [1, 2]}, chunk_shape=1e7)
     else:
-        write_feature(made, "precomputed", feature)
+        write_feature(made, "precomputed", "vertex_attributes" if feature == "comments" else feature)
     recorded(export_vectors, made, path)
+    info = json.loads((path / "info").read_text())
+    if feature == "metadata":
+        info["instrument"] = "A"
+    if feature == "comments":
+        info["properties"] = [{**each, "description": "of subject 7"} for each in info["properties"]]
+    (path / "info").write_text(json.dumps(info))
 
 
 def table(path: Path, feature: str) -> None:
@@ -503,6 +540,9 @@ def table(path: Path, feature: str) -> None:
         frame.to_parquet(path)
     elif path.suffix == ".feather":
         frame.to_feather(path)
+    if path.suffix in (".parquet", ".feather"):
+        if feature == "metadata":
+            add_metadata(path)
     else:
         frame = frame.assign(n=READ["times"]) if feature == "times" else frame
         text = frame.to_csv(index=False)
@@ -528,6 +568,8 @@ SAYS: dict[str, str] = {
     "scales": "scale is not applied",
     "metadata": "left out",
     "comments": "left out",
+    "ids": "left out",
+    "measures": "coordinates beyond the third",
     "several_values": "'n'",
 }
 """What an import says of a feature, where it does not name the attribute ``n``."""
@@ -574,6 +616,8 @@ def has(path: Path, name: str, feature: str) -> bool:
     if feature in tables:
         return bool(tables[feature]())
     wanted = {"swc": ("type", [1, 2, 3, 4])}.get(name, ("n", READ.get(feature, VALUES[feature])))
+    if name in ("las", "laz") and feature == "missing_integers":
+        wanted = ("n", NO_DATA)
     if name in ("trk",) and feature == "several_values":
         wanted = ("n", PLACES.tolist())
     if name == "shp":

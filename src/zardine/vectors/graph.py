@@ -14,7 +14,7 @@ from zardine.vectors.changing.creating import GivenObjects, StoreOptions
 from zardine.vectors.changing.large_stores import write_linked
 from zardine.vectors.changing.one_writer import alone_asking, repeated
 from zardine.vectors.changing.values import write_value
-from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, one_of, plain_array, plain_ids
+from zardine.vectors.content.arguments import LINK_COLUMNS, Attributes, Box, GroupsLike, one_of, plain_array, plain_ids
 from zardine.vectors.content.columns import checked_mapping
 from zardine.vectors.content.parts import LinksInParts, Vertices
 from zardine.vectors.reading.ahead import expected_of
@@ -51,7 +51,7 @@ def write_graph(
     """
     of_links = one_of(link_attributes, edge_attributes, "edge_attributes")
     columns = checked_mapping(vertex_attributes) or {}, checked_mapping(of_links) or {}
-    arrays = plain_array(positions, "positions"), plain_array(edges, "edges")
+    arrays = plain_array(positions, "positions"), plain_array(edges, "edges", LINK_COLUMNS)
     value = Graph(*arrays, *columns, plain_ids(object_ids))
     given = GivenObjects(None, object_attributes, groups, group_attributes)
     write_value(path, value, "graph", given, options, dtype)

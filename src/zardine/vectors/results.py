@@ -27,6 +27,7 @@ from zardine.vectors.content.arguments import (
     plain_array,
 )
 from zardine.vectors.content.columns import columns_of
+from zardine.vectors.content.polygons import triangles
 from zardine.vectors.content.run_content import joined_columns, joined_lines
 from zardine.vectors.format.ragged import are_distinct, row_numbers, starts_of
 from zardine.vectors.outside import column_names, known_crs, needing, numbers, warn, warn_objects, with_ids
@@ -556,13 +557,13 @@ class Mesh:
     def to_trimesh(self) -> Any:
         """Return a ``trimesh.Trimesh`` with the same vertices, in the same order, and attributes.
 
-        Faces of more corners become fans of triangles. A :class:`~zardine.errors.ZarrUserWarning` tells of objects,
+        Faces of more corners are cut into triangles. A :class:`~zardine.errors.ZarrUserWarning` tells of objects,
         which it has none of. Raises :class:`DataError` for other than three axes.
         """
         trimesh = _package("trimesh", "Mesh.to_trimesh")
         _check_rank(self.positions, (3,), "trimesh")
         warn_objects(self.object_ids, "Mesh.to_trimesh")
-        faces, face = triangles(self.faces)
+        faces, face = triangles(self.faces, self.positions)
         of_faces = {name: np.asarray(each)[face] for name, each in self.face_attributes.items()}
         attributes = {name: np.asarray(each) for name, each in self.attributes.items()}
         return trimesh.Trimesh(
@@ -588,13 +589,6 @@ class ParametricObject:
     type: str
     coefficients: npt.NDArray[np.float64]
     name: str = ""
-
-
-def triangles(faces: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Fans of triangles, and the face that each is of."""
-    corners = faces.shape[1]
-    parts = [faces[:, [0, place, place + 1]] for place in range(1, corners - 1)]
-    return np.stack(parts, axis=1).reshape(-1, 3), np.repeat(np.arange(len(faces)), corners - 2)
 
 
 def _checked(attributes: Arrays, rows: int, what: str) -> dict[str, Array]:

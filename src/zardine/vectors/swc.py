@@ -60,6 +60,9 @@ def read_swc(
             f"{source} holds no samples: lines of number, type, x, y, z, radius and parent are needed "
             "(vectors.create makes an empty store)"
         )
+    first = rows[0][0] if rows else 0
+    if first not in (0, 1) or any(row[0] != number for number, row in enumerate(rows, int(first))):
+        warn(source, "numbers of samples are left out: they are not 1, 2, … in the order of the lines")
     if more:
         warn(source, f"columns after the seventh are left out, in {more} lines")
     table = np.array(rows, np.float64).reshape(-1, 7)
@@ -102,6 +105,8 @@ def _warn_of_scale(source: Path, remark: str) -> bool:
 
 KEPT: Final = ("type", "radius")
 """The attributes that the format holds."""
+_USUAL: Final = {"type": 0, "radius": 1}
+"""What they are in a file of a store without them."""
 
 
 def check_kept(attributes: Mapping[str, npt.NDArray[Any]], target: Path | str) -> None:
@@ -114,8 +119,12 @@ def check_kept(attributes: Mapping[str, npt.NDArray[Any]], target: Path | str) -
 
 
 def warn_left_out(names: Iterable[str], target: Path | str) -> None:
-    """Warn of attributes that the format has no place for."""
-    warn_names((name for name in names if name not in KEPT), target, "the format holds 'type' and 'radius'")
+    """Warn of attributes that the format has no place for, and of those that it needs and that are not among them."""
+    given = list(names)
+    warn_names((name for name in given if name not in KEPT), target, "the format holds 'type' and 'radius'")
+    for name in KEPT:
+        if name not in given:
+            warn(target, f"there is no attribute {name!r}: it is written as {_USUAL[name]}, and comes back so")
 
 
 def write_swc(target: Path, positions: Any, parents: Any, attributes: Mapping[str, Any]) -> None:
@@ -137,15 +146,15 @@ SAMPLE: Final = np.dtype([("type", np.int64), ("position", np.float64, 3), ("rad
 def samples_of(positions: npt.NDArray[Any], attributes: Mapping[str, Any]) -> npt.NDArray[Any]:
     """Return samples at some positions: of type 0 and radius 1 where these are no attributes.
 
-    Raises :class:`~zardine.errors.DataError` for types that are no whole numbers of 64 bits.
+    Raises :class:`~zardine.errors.DataError` for types that are no whole numbers of 32 bits.
     """
-    kinds = np.asarray(attributes.get("type", 0))
-    if not (np.abs(kinds.astype(np.float64)) < 2**63).all():
-        raise DataError("types of samples are whole numbers of up to 64 bits, with a sign")
+    kinds = np.asarray(attributes.get("type", _USUAL["type"]))
+    if not (np.abs(kinds.astype(np.float64)) < 2**31).all():
+        raise DataError("types of samples are whole numbers of up to 32 bits")
     found = np.empty(len(positions), SAMPLE)
     found["position"] = positions
     found["type"] = kinds
-    found["radius"] = attributes.get("radius", 1)
+    found["radius"] = attributes.get("radius", _USUAL["radius"])
     return found
 
 

@@ -11,6 +11,8 @@ from zardine.sources.hdf5.library import FAILURES, h5py
 _INTERNAL = {"_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"}
 _INTERNAL |= {"DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"}
 _OF_SCALES = {"CLASS", "NAME"}
+NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+"""How the name of a dimension scale begins that holds no values."""
 
 
 def read_attributes(found: Any, remarks: list[str]) -> dict[str, Any]:
@@ -20,15 +22,32 @@ def read_attributes(found: Any, remarks: list[str]) -> dict[str, Any]:
     values = {}
     for name in names:
         if name in hidden:
+            remarks += _names_in(found, name)
             continue
         if isinstance(name, bytes):
             remarks.append(f"attribute {shown(name)}: its name is not UTF-8; it is left out")
             continue
         try:
             values[name] = _plain(found.attrs[name], found, name, remarks)
+            words = h5py().check_enum_dtype(found.attrs.get_id(name).dtype)
+            if words is not None:
+                remarks.append(
+                    f"attribute {name}: an enumeration became integers, without the names {', '.join(words)}"
+                )
         except FAILURES as error:
             remarks.append(f"attribute {name}: it cannot be read ({error}); it is left out")
     return values
+
+
+def _names_in(found: Any, name: str) -> list[str]:
+    """Return remarks on names that an attribute of HDF5's own gives, and that are not those of dimensions."""
+    if name not in ("NAME", "DIMENSION_LABELS"):
+        return []
+    own = found.name.rpartition("/")[2].encode()
+    given = [each.encode() if isinstance(each, str) else each for each in np.ravel(attribute(found, name)).tolist()]
+    names = [each for each in given if each and each.rpartition(b"/")[2] != own and not each.startswith(NO_VARIABLE)]
+    what = "name of the dimension scale" if name == "NAME" else "labels of dimensions"
+    return [f"left out: the {what}, {', '.join(map(shown, names))}"] if names else []
 
 
 def shown(name: str | bytes) -> str:
@@ -49,6 +68,7 @@ def attribute(found: Any, name: str) -> Any:
 def _plain(value: Any, found: Any, name: str, remarks: list[str]) -> Any:
     library = h5py()
     if isinstance(value, library.Empty):
+        remarks.append(f"attribute {name}: it has no value (null), and became an empty one")
         return "" if value.dtype.kind in "SOU" else []
     if isinstance(value, library.RegionReference):
         raise TypeError("it refers to a region of a data set")
@@ -67,4 +87,4 @@ def _plain(value: Any, found: Any, name: str, remarks: list[str]) -> Any:
     return value
 
 
-__all__ = ["attribute", "read_attributes", "shown"]
+__all__ = ["NO_VARIABLE", "attribute", "read_attributes", "shown"]

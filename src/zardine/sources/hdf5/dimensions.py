@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from zardine.sources.hdf5.attributes import attribute
+from zardine.sources.hdf5.attributes import NO_VARIABLE, attribute
 from zardine.sources.hdf5.library import FAILURES, h5py
 from zardine.sources.hdf5.tree import Member
 
-_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 _NO_COORDINATE = "_nc4_non_coord_"
 """How the name of a variable begins that has the name of a dimension which is not its own."""
 
@@ -90,7 +89,7 @@ class Dimensions:
         if number is not None and np.size(number) == 1:
             self._numbers[int(np.ravel(number)[0])] = dimension
         name = attribute(found, "NAME")
-        if isinstance(name, bytes) and name.startswith(_NO_VARIABLE):
+        if isinstance(name, bytes) and name.startswith(NO_VARIABLE):
             self._bare.add(member.address)
 
     def _told(self, member: Member) -> list[Dimension | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ Lengths: TypeAlias = float | Sequence[float] | None
 
 Box: TypeAlias = tuple[Sequence[float], Sequence[float]] | npt.ArrayLike | None
 """The lowest and the highest corner, or all numbers of the one and then all of the other."""
+
+LINK_COLUMNS: Final = ("source", "target")
+"""How columns of edges are called in a table."""
 
 Attributes: TypeAlias = Mapping[str, Any] | None
 """Values by name."""
@@ -117,12 +120,21 @@ def is_masked(values: Any) -> bool:
     return "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray) and bool(np.ma.is_masked(values))
 
 
-def plain_array(values: Any, what: str) -> npt.NDArray[Any]:
-    """A user's values as an array.
+def plain_array(values: Any, what: str, columns: Sequence[str] = ("x", "y", "z", "w")) -> npt.NDArray[Any]:
+    """A user's values as an array; those of a table whose columns have no names, or are called ``columns``.
 
-    Raises :class:`~zardine.errors.DataError` for rows of different lengths, and for values that are masked: the mask
-    would be lost.
+    Raises :class:`~zardine.errors.DataError` for rows of different lengths, for values that are masked, and for other
+    names of columns: the mask, and the names, would be lost.
     """
+    names = (
+        None if isinstance(values, np.ndarray) else getattr(values, "column_names", getattr(values, "columns", None))
+    )
+    if names is not None and list(names) not in (list(range(len(names))), list(columns[: len(names)])):
+        told = ", ".join(map(repr, names))
+        raise DataError(
+            f"{what}: the names of the table's columns would be lost: {told}. Give its to_numpy(), with axes= if these "
+            "are axes, or take the table by Points.from_pandas"
+        )
     if is_masked(values):
         raise DataError(f"{what}: some values are masked; leave them out, or fill them")
     try:
@@ -152,7 +164,7 @@ def plain_ids(ids: Any) -> npt.NDArray[Any] | None:
 
 def checked_links(links: Any, what: str, least: int) -> Ints:
     """Check edges ``(E, 2)``, or faces of ``least`` 3 corners or more. Raises :class:`~zardine.errors.DataError`."""
-    array = plain_array(links, what)
+    array = plain_array(links, what, LINK_COLUMNS)
     if array.size == 0 and array.ndim < 2:
         array = np.zeros((0, least), np.int64)
     good = array.ndim == 2 and (array.shape[1] == 2 if least == 2 else 3 <= array.shape[1] <= 12)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.vectors.exchange.features import EXACT
-from zardine.vectors.exchange.losses import reading
+from zardine.vectors.exchange.losses import metadata_in, reading
 from zardine.vectors.exchange.table_columns import EMPTY, NONE, Facts, facts_of, plain, values_of
 from zardine.vectors.outside import needing, warn
 
@@ -36,7 +36,8 @@ class ArrowTable(ABC):
         with needing(source):
             self._arrow: Any = import_module("pyarrow")
         with self._reading():
-            names, starts = self._look(at_once)
+            schema, starts = self._look(at_once)
+        names, self.metadata = list(schema.names), metadata_in(schema)
         self._starts = np.cumsum([0, *starts])
         self.count = len(starts)
         self._chosen = [at for at, name in enumerate(names) if not name.startswith(_HIDDEN)]
@@ -44,8 +45,8 @@ class ArrowTable(ABC):
         self._kept: tuple[int, Any] | None = None
 
     @abstractmethod
-    def _look(self, at_once: int) -> tuple[list[str], list[int]]:
-        """Return the names of columns, and how many rows each block has, of which there is one at least."""
+    def _look(self, at_once: int) -> tuple[Any, list[int]]:
+        """Return the schema, and how many rows each block has, of which there is one at least."""
 
     @abstractmethod
     def _read(self, block: int) -> Any:
@@ -87,14 +88,18 @@ class ArrowTable(ABC):
         return values_of(self._column(block, column), facts.form)
 
     def numbers(self, block: int, column: int) -> npt.NDArray[Any]:
-        """Return coordinates."""
+        """Return coordinates: floats, or times."""
         values = self._column(block, column)
         facts = facts_of(values)
         name = self.names[column]
         if facts.kind == EMPTY:
             return np.full(len(values), np.nan)
+        if self._arrow.types.is_timestamp(values.type) or self._arrow.types.is_date(values.type):
+            return np.asarray(values.to_numpy(zero_copy_only=False))
         if facts.kind == NONE or np.dtype(facts.kind if facts.kind[0] in "<>|" else "O").kind not in "iuf":
-            raise DataError(f"{self._source}, column {name!r}: coordinates are numbers, and these are {values.type}")
+            raise DataError(
+                f"{self._source}, column {name!r}: coordinates are numbers or dates, and these are {values.type}"
+            )
         if facts.large:
             warn(self._source, f"coordinates of the column {name!r} are rounded to float64: some are above {EXACT}")
         wanted = self._arrow.float32() if facts.kind == "<f4" else self._arrow.float64()
@@ -104,11 +109,11 @@ class ArrowTable(ABC):
 class FeatherTable(ArrowTable):
     """A Feather file: each block is some of its batches."""
 
-    def _look(self, at_once: int) -> tuple[list[str], list[int]]:
+    def _look(self, at_once: int) -> tuple[Any, list[int]]:
         with self._arrow.memory_map(str(self._source)) as file:
             opened = self._arrow.ipc.open_file(file)
             sizes = [opened.get_batch(at).num_rows for at in range(opened.num_record_batches)]
-            names = list(opened.schema.names)
+            schema = opened.schema
         self._cuts, waiting = [0], 0
         for at, size in enumerate(sizes):
             if waiting and waiting + size > at_once:
@@ -118,7 +123,7 @@ class FeatherTable(ArrowTable):
         self._cuts.append(len(sizes))
         rows = [sum(sizes[a:b]) for a, b in zip(self._cuts, self._cuts[1:], strict=False)]
         self.memory = _COPIES * self._source.stat().st_size * max(rows) // max(1, sum(rows))
-        return names, rows
+        return schema, rows
 
     def _read(self, block: int) -> Any:
         with self._arrow.memory_map(str(self._source)) as file:
@@ -130,13 +135,13 @@ class FeatherTable(ArrowTable):
 class ParquetTable(ArrowTable):
     """A Parquet file: each block is a row group."""
 
-    def _look(self, at_once: int) -> tuple[list[str], list[int]]:
+    def _look(self, at_once: int) -> tuple[Any, list[int]]:
         with import_module("pyarrow.parquet").ParquetFile(self._source) as file:
             groups = [file.metadata.row_group(at) for at in range(file.metadata.num_row_groups)]
-            names = list(file.schema_arrow.names)
+            schema = file.schema_arrow
         self.memory = _COPIES * max((int(each.total_byte_size) for each in groups), default=0)
         self._groups = len(groups)
-        return names, [int(each.num_rows) for each in groups] or [0]
+        return schema, [int(each.num_rows) for each in groups] or [0]
 
     def _read(self, block: int) -> Any:
         with import_module("pyarrow.parquet").ParquetFile(self._source) as file:

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError
-from zardine.vectors.exchange.csv_values import NUMBER, bare, inferred, typed
+from zardine.vectors.exchange.csv_values import NUMBER, bare, inferred, times, typed
 from zardine.vectors.exchange.losses import reading
 from zardine.vectors.exchange.table_columns import EMPTY, LARGE, TEXT, Facts, values_of
 from zardine.vectors.outside import needing
 
 _DELIMITERS: Final = (",", ";", "\t", "|", " ")
 """The last one counts where no other divides rows into values of one number."""
+_DATES: Final = "a column of dates has them like 2020-01-31T12:00:00Z, all with a zone or none"
 _NAMED: Final = {"tab": "\t", "\\t": "\t", "space": " "}
 _ROW: Final = 32
 """Bytes of a row, about."""
@@ -44,7 +45,7 @@ class CsvTable:
     """
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, places: Any = None) -> None:
-        self._source = source
+        self._source, self.metadata = source, list[str]()
         with needing(source):
             self._arrow: Any = import_module("pyarrow")
             self._csv: Any = import_module("pyarrow.csv")
@@ -231,16 +232,17 @@ class CsvTable:
         return values_of(found, form)
 
     def numbers(self, block: int, column: int) -> npt.NDArray[Any]:
-        """Return coordinates."""
+        """Return coordinates: floats, or times."""
         values = self._columns(block)[column]
         found = typed(values, self._arrow.float64())
+        found = times(bare(values)) if found is None else found
         if found is None:
             texts = bare(values).to_pylist()
             row = next(at for at, each in enumerate(texts) if each is not None and not NUMBER.fullmatch(each))
             told = f"{self.place(block, row)}, column {self.names[column]!r}: {texts[row][:60]!r} is no number"
             comma = re.fullmatch(r"[+-]?\d+,\d+", texts[row])
-            raise DataError(f"{told}; decimals are divided by a point" if comma else told)
-        return np.asarray(found.to_numpy(zero_copy_only=False), np.float64)
+            raise DataError(f"{told}; decimals are divided by a point" if comma else f"{told}; {_DATES}")
+        return np.asarray(found.to_numpy(zero_copy_only=False))
 
 
 def _delimiter(given: Any) -> str | None:

@@ -48,6 +48,17 @@ def typed(values: Any, dtype: Any) -> Any:
     return parsed(bare(values), dtype) if found is None else found
 
 
+def times(values: Any) -> Any:
+    """Return text that is :func:`bare` as times in UTC, if it is dates of ISO 8601; else ``None``."""
+    arrow: Any = import_module("pyarrow")
+    for unit in ("us", "ns"):
+        for zone in (None, "UTC"):
+            found = parsed(values, arrow.timestamp(unit, zone))
+            if found is not None:
+                return found
+    return None
+
+
 def inferred(values: Any) -> Facts:
     """Return what is known of a column from some of its text."""
     arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
@@ -115,4 +126,4 @@ def written(values: Any, delimiter: str) -> Any:
     return compute.fill_null(text, "")
 
 
-__all__ = ["NUMBER", "bare", "inferred", "typed", "written"]
+__all__ = ["NUMBER", "bare", "inferred", "times", "typed", "written"]

@@ -31,7 +31,7 @@ from zardine.vectors.exchange.features import (
     store_features,
 )
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import reading, tell_of_missing, tell_of_times
+from zardine.vectors.exchange.losses import metadata_in, reading, tell_of_metadata, tell_of_missing, tell_of_times
 from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.exchange.whole_files import is_cut_off
 from zardine.vectors.outside import needing, warn, warn_names
@@ -48,6 +48,7 @@ _TEXT, _TIMES, _LARGE, _BIG, _NONE, _EMPTY = "text", "times", "large", "big", "n
 _INTEGERS, _FLAGS = "integers", "flags"
 _FORMS: Final = (_TEXT, _TIMES, _LARGE, _BIG, _NONE, _EMPTY, _INTEGERS, _FLAGS)
 _GEOMETRY: Final = "geometry"
+_DATE: Final = "DBF_DATE_LAST_UPDATE"
 _FID: Final = "fid"
 """The attribute that the ids of features become."""
 _KINDS: Final = ("Point", "LineString", "LinearRing", "Polygon")
@@ -120,7 +121,7 @@ class Scheme:
         tell_of_times(source, [name for name, form in self.columns.items() if form == _TIMES])
         for name, form in self.columns.items():
             if form == _LARGE:
-                warn(source, f"the attribute {name!r} is stored as text: values are missing, and some are above 2**53")
+                warn(source, f"the attribute {name!r} is stored as text: values are missing, or no 64 bits hold them")
             elif form == _NONE:
                 warn(source, f"the attribute {name!r} is left out: its values are neither numbers, text nor dates")
 
@@ -292,6 +293,8 @@ class Layer:
     """Whether there is a column called as geopandas calls geometries."""
     others: tuple[str, ...]
     """The names of the layers that are not read, behind that of the one that is."""
+    metadata: tuple[str, ...]
+    """What the file says beside its features, or of each of them beside its columns."""
 
     @classmethod
     def of(cls, source: Path) -> Layer:
@@ -299,10 +302,11 @@ class Layer:
         if source.suffix.lower() == ".parquet":
             with needing(source), reading(source):
                 types: Any = import_module("pyarrow.types")
-                fields = list(import_module("pyarrow.parquet").read_schema(source))
+                fields = import_module("pyarrow.parquet").read_schema(source)
             integers = [each.name for each in fields if types.is_integer(each.type)]
             flags = [each.name for each in fields if types.is_boolean(each.type)]
-            return cls(dict.fromkeys(integers, _INTEGERS) | dict.fromkeys(flags, _FLAGS), False, None, False, ())
+            declared = dict.fromkeys(integers, _INTEGERS) | dict.fromkeys(flags, _FLAGS)
+            return cls(declared, False, None, False, (), tuple(metadata_in(fields)))
         with needing(source):
             import_module("geopandas")
             pyogrio: Any = import_module("pyogrio")
@@ -312,12 +316,16 @@ class Layer:
             fids = None
             if source.suffix.lower() != ".shp":  # they are numbers there
                 found = np.asarray(pyogrio.raw.read(source, columns=[], read_geometry=False, return_fids=True)[1])
-                fids = None if not len(found) or (np.diff(found) == 1).all() else found.astype(np.int64)
+                is_count = len(found) and found[0] in (0, 1) and (np.diff(found) == 1).all()
+                fids = None if not len(found) or is_count else found.astype(np.int64)
         kinds = dict(zip(info["fields"], info["dtypes"], strict=True))
         declared = {name: _INTEGERS if "int" in kind else _FLAGS for name, kind in kinds.items() if _is_whole(kind)}
         measured = info["geometry_type"] in (None, "Unknown") or any("Measured" in str(each.message) for each in said)
         others = tuple(layers) if len(layers) > 1 else ()
-        return cls(declared, measured, fids, "geometry" in kinds, others)
+        said_of = {**(info["layer_metadata"] or {}), **(info["dataset_metadata"] or {})}
+        metadata = [repr(name) for name, each in said_of.items() if each and name != _DATE]
+        metadata += _foreign(source) if source.suffix.lower() == ".geojson" else []
+        return cls(declared, measured, fids, "geometry" in kinds, others, tuple(dict.fromkeys(metadata)))
 
     def tell(self, source: Path) -> None:
         """Warn of what is left out."""
@@ -325,6 +333,45 @@ class Layer:
         if self.others:
             first, *others = self.others
             warn(source, f"of its layers {first!r} is read; left out: {', '.join(map(repr, others))}")
+        tell_of_metadata(source, self.metadata)
+
+
+_OF_GEOJSON: Final[Mapping[str, tuple[str, ...]]] = {
+    "FeatureCollection": ("features", "name", "crs", "xy_coordinate_resolution", "xyz_coordinate_resolutions"),
+    "Feature": ("id", "geometry", "properties"),
+}
+"""Members of objects of GeoJSON that are kept, or that GDAL writes of itself, beside ``type``, ``bbox``."""
+
+
+def _foreign(source: Path) -> list[str]:
+    """The members of objects in GeoJSON that GDAL passes over, and coordinates beyond the third."""
+    document = _document(source)
+    features = document.get("features")
+    features = features if isinstance(features, list) else [document]
+    found: dict[str, None] = {}
+    for each in (document, *features, *(each.get("geometry") for each in features if isinstance(each, dict))):
+        kind = each.get("type") if isinstance(each, dict) else None
+        if not isinstance(kind, str):
+            continue
+        own = ("type", "bbox", *_OF_GEOJSON.get(kind, ("coordinates", "geometries")))
+        found.update(dict.fromkeys(repr(name) for name in each if name not in own and name != "description"))
+        if isinstance(each.get("id"), str) and "id" in (each.get("properties") or {}):
+            found["ids of features that have a property 'id' too"] = None
+        place = each.get("coordinates")
+        while isinstance(place, list) and place and isinstance(place[0], list):
+            place = place[0]
+        if isinstance(place, list) and len(place) > 3:
+            found["coordinates beyond the third"] = None
+    return list(found)
+
+
+def _document(source: Path) -> Mapping[str, Any]:
+    """A file of GeoJSON; nothing for what GDAL reads and is none."""
+    try:
+        found = json.loads(source.read_bytes())
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _is_whole(kind: str) -> bool:
@@ -396,8 +443,7 @@ def _rounded(table: Any, source: Path, rows: slice | None) -> dict[str, list[int
 
 def _rounded_in_json(source: Path, names: list[Any]) -> list[Any]:
     """The columns with integers that float64 does not hold, which GDAL reads as such, below -10**18 for one."""
-    document = json.loads(source.read_bytes()) if names else {}
-    features = document.get("features") if isinstance(document, dict) else None
+    features = _document(source).get("features") if names else None
     tables = [each.get("properties") or {} for each in features or () if isinstance(each, dict)]
     found = []
     for name in names:
@@ -414,10 +460,30 @@ def _integers(source: Path, names: list[Any], rows: slice | None) -> dict[Any, l
         parquet = import_module("pyarrow.parquet")
         there = set(parquet.read_schema(source).names)
         table = parquet.read_table(source, columns=[name for name in names if name in there])
+    elif source.suffix.lower() == ".shp":
+        return _integers_in_dbf(source, names, rows)
     else:
         table = import_module("pyogrio").read_arrow(source, columns=names, read_geometry=False, **_slice(rows))[1]
     chosen = [name for name in names if name in table.column_names]
     return {name: table[name].to_pylist() for name in chosen if pyarrow.types.is_integer(table.schema.field(name).type)}
+
+
+def _integers_in_dbf(source: Path, names: list[Any], rows: slice | None) -> dict[Any, list[int | None]]:
+    """Columns of integers of a Shapefile that have so many digits that GDAL reads them as float64."""
+    (place,) = [each for each in files_of_target(source) if each.suffix.lower() == ".dbf" and each.exists()]
+    data = place.read_bytes()
+    count, begin, size = (int.from_bytes(data[at : at + n], "little") for at, n in ((4, 4), (8, 2), (10, 2)))
+    table = np.frombuffer(data, np.uint8, count * size, begin).reshape(count, size)
+    table = table[table[:, 0] != ord("*")][slice(None) if rows is None else rows]  # rows that are removed
+    order = list(import_module("pyogrio").read_info(source)["fields"])
+    found, at = {}, 1
+    for number, name in enumerate(order):
+        kind, width, decimals = (data[32 * (number + 1) + byte] for byte in (11, 16, 17))
+        if name in names and kind == ord("N") and decimals == 0:
+            texts = np.ascontiguousarray(table[:, at : at + width]).view(f"S{width}").reshape(-1)
+            found[name] = [int(each) if each.strip(b" *") else None for each in texts.tolist()]
+        at += width
+    return found
 
 
 def _form(series: Any, exact: list[int | None] | None, declared: str | None) -> str:
@@ -431,9 +497,9 @@ def _form(series: Any, exact: list[int | None] | None, declared: str | None) -> 
             large = bool(((there >= EXACT) | (there <= -EXACT)).any())
         else:
             large = is_large(each for each in exact if each is not None)
-        if large and missing:
+        if large and (missing or (exact is not None and max(map(abs, filter(None, exact))) >= 2**63)):
             return _LARGE
-        if large and series.dtype == np.int64:
+        if large and (exact is not None or series.dtype == np.int64):
             return _BIG
     found = column_of_series(series)
     if found is None:
@@ -472,7 +538,7 @@ def _values(series: Any, exact: list[int | None] | None, form: str) -> npt.NDArr
         given = series.tolist() if exact is None else exact
         absent = series.isna().tolist() if exact is None else [each is None for each in given]
         return np.array([None if no else str(int(each)) for each, no in zip(given, absent, strict=True)], object)
-    found = column_of_series(series)
+    found = column_of_series(series) if form != _BIG or exact is None else np.array(exact, np.int64)
     if form in (_TEXT, _TIMES, _EMPTY) or found is None:
         return np.asarray(found)
     return np.asarray(found).astype(np.int64 if form == _BIG else np.float64 if form in _AS_FLOATS else form)

@@ -25,7 +25,7 @@ EXACT = 2**53
 GEOJSON = fates(
     two_axes="kept/kept",
     four_axes="-/refused",
-    measures="-/told",
+    measures="told/told: coordinates beyond the third are left out",
     axis_names="-/told",
     units="-/told",
     precision="kept/kept",
@@ -44,7 +44,8 @@ GEOJSON = fates(
     groups="-/told",
     crs="kept/kept",
     bounds="-/told",
-    metadata="-/told",
+    metadata="told/told: members that are none of the format's",
+    comments="told/-: the description",
 )
 GPKG = fates(
     two_axes="kept/kept",
@@ -69,6 +70,7 @@ GPKG = fates(
     crs="kept/kept",
     bounds="-/told",
     metadata="told/told: of several layers the first is read",
+    comments="told/-: the description",
 )
 SHP = fates(
     two_axes="kept/kept",
@@ -116,7 +118,7 @@ PARQUET = fates(
     groups="-/told",
     crs="kept/kept",
     bounds="-/told",
-    metadata="-/told",
+    metadata="told/told: of the file and of columns",
 )
 
 

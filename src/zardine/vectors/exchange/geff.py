@@ -29,7 +29,7 @@ from zardine.vectors.content.parts import AT_ONCE, ENDS, OWNER
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
 from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.listing import Seen, listed
-from zardine.vectors.exchange.losses import storable, tell_of_missing
+from zardine.vectors.exchange.losses import storable, tell_of_metadata, tell_of_missing
 from zardine.vectors.graph import write_spooled_graph
 from zardine.vectors.outside import warn
 
@@ -45,6 +45,7 @@ OF_PROPS: Final = ("name", "description", "unit")
 """What is said of a property beside its type."""
 PROPS: Final = {"node": "node_props_metadata", "edge": "edge_props_metadata"}
 """The tables of properties in the document."""
+_KNOWN: Final = {*KEPT, *PROPS.values(), "geff_version", "axes"}
 CHUNK: Final = 2**17
 """Rows of a chunk."""
 _TEXT: Final = 120
@@ -192,6 +193,11 @@ class GeffParts:
         """Write all nodes and edges, and warn of properties that the store cannot hold."""
         for text in self._left_out:
             warn(self._name, text)
+        others = [repr(name) for name in self._root.attrs if name != KEY and not name.startswith("zardine_")]
+        others += [
+            f"{name!r} of {KEY!r}" for name, each in self._about.items() if each is not None and name not in _KNOWN
+        ]
+        tell_of_metadata(self._name, others)
         for each in (*self._coordinates, *self._of_nodes.values(), *self._of_edges.values()):
             each.tell_missing()
         ids = np.concatenate([values[NODE_ID] for _, values in whole.parts()] or [self._ids.read(slice(0, 0))])

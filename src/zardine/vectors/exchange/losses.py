@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from errno import EINVAL
@@ -171,6 +172,43 @@ def tell_of_missing(source: Path | str, integers: Sequence[str], flags: Sequence
     if flags:
         told = ", ".join(map(repr, flags))
         warn(source, f"truth values are stored as 1.0 and 0.0, since values are missing, which are NaN: {told}")
+
+
+def metadata_in(schema: Any) -> list[str]:
+    """Return what metadata of Arrow say beside the columns, in which no store has a place for it.
+
+    Without what PROJ knows of geometries (``geo``), and what libraries say there of types and of an index.
+    """
+    given, found = dict(schema.metadata or {}), list[str]()
+    for name, what in (("pandas", "attributes"), ("geo", "columns")):
+        try:
+            told = json.loads(given.pop(name.encode(), b"{}")).get(what) or {}
+        except (ValueError, AttributeError, RecursionError):
+            continue  # those who need it say what is wrong
+        if name == "pandas":
+            found += [repr(each) for each in told]
+        else:
+            found += [f"{each!r} of {column!r}" for column, about in told.items() for each in _lost(about)]
+    found += [repr(name.decode("utf-8", "replace")) for name in given if not name.startswith(_OF_LIBRARIES)]
+    for field in schema:
+        names = [name.decode("utf-8", "replace") for name in field.metadata or {} if not name.startswith(_OF_LIBRARIES)]
+        found += [f"{name!r} of the column {field.name!r}" for name in names]
+    return found
+
+
+_OF_LIBRARIES: Final = (b"ARROW:", b"PARQUET:", b"gdal:")
+
+
+def _lost(about: Any) -> list[str]:
+    """What GeoParquet says of geometries and a store does not: the time of the coordinates, and sides on a sphere."""
+    about = about if isinstance(about, Mapping) else {}
+    return ["epoch"] * ("epoch" in about) + ["edges"] * (about.get("edges", "planar") != "planar")
+
+
+def tell_of_metadata(source: Path | str, names: Sequence[str]) -> None:
+    """Warn of metadata of a file that a store does not hold."""
+    if names:
+        warn(source, f"left out, as a store has no place for it: {', '.join(names)}")
 
 
 def tell_of_times(source: Path | str, names: Sequence[str]) -> None:

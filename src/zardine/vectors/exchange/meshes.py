@@ -1,4 +1,4 @@
-"""PLY, OBJ and STL, files of meshes or of points: PLY and STL through trimesh."""
+"""PLY, OBJ and STL, files of meshes or of points: STL through trimesh."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ import numpy.typing as npt
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import ENDS, OWNER
+from zardine.vectors.content.polygons import triangles
 from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complete
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
 from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.losses import bounds_of_nothing, reading, storable
 from zardine.vectors.exchange.obj import read_obj
+from zardine.vectors.exchange.ply import check_faces, read_ply, text_of
 from zardine.vectors.mesh import write_spooled_mesh
-from zardine.vectors.outside import needing, tell_of_comments, warn, warn_names
+from zardine.vectors.outside import needing, tell_of_comments, warn
 from zardine.vectors.points import write_spooled_points
-from zardine.vectors.results import triangles
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -202,7 +203,7 @@ def _of_folder(piece: Piece, file: Path) -> Piece:
     """A mesh whose faces are triangles, as those of other files are."""
     if not piece.links:
         raise DataError(f"{file} holds points, no faces: a folder is read as meshes; import such files by themselves")
-    faces, origin = triangles(piece.links[ENDS])
+    faces, origin = triangles(piece.links[ENDS], piece.positions)
     if faces.shape != piece.links[ENDS].shape:
         warn(file, f"faces of {piece.links[ENDS].shape[1]} corners are stored as triangles, as those of a folder are")
     return replace(piece, links={ENDS: faces, **{n: v[origin] for n, v in piece.links.items() if n != ENDS}})
@@ -211,40 +212,20 @@ def _of_folder(piece: Piece, file: Path) -> Piece:
 def _mesh(source: Path, comments: list[str]) -> Piece:
     """What is in a file, but for its comments, which are added to ``comments``."""
     suffix = source.suffix.lower()
-    if suffix == ".obj":
-        return read_obj(source, comments)
-    declared = _check_ply(source) if suffix == ".ply" else {}
-    comments += _comments(source, suffix)
-    if declared.get("vertex") == 0 or (suffix == ".stl" and _check_stl(source) == 0):
-        links = {ENDS: np.zeros((0, 3), np.int64)} if suffix == ".stl" or "face" in declared else {}
-        return Piece(np.zeros((0, 3)), {}, {}, links)
+    if suffix != ".stl":
+        return (read_obj if suffix == ".obj" else read_ply)(source, comments)
+    count = _check_stl(source)
+    comments += _comments(source)
+    if not count:
+        return Piece(np.zeros((0, 3)), {}, {}, {ENDS: np.zeros((0, 3), np.int64)})
     mesh: Any = _loaded(source)
-    vertices, faces = np.asarray(mesh.vertices), np.asarray(getattr(mesh, "faces", ()))
-    of_vertices: Columns = {name: np.asarray(each) for name, each in getattr(mesh, "vertex_attributes", {}).items()}
-    of_faces: Columns = {name: np.asarray(each) for name, each in getattr(mesh, "face_attributes", {}).items()}
-    raw = mesh.metadata.get("_ply_raw")
-    if len(vertices) == 0:
-        raise DataError(f"{source} holds no vertices")
-    if suffix == ".stl" and not of_faces.get("stl", np.zeros(0)).any():
+    vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
+    of_faces: Columns = {name: np.asarray(each) for name, each in mesh.face_attributes.items()}
+    if not of_faces.get("stl", np.zeros(0)).any():
         of_faces.pop("stl", None)  # bytes beside each face that other programs keep colours in
-    if raw is not None:
-        _check_counts(raw, declared, source)
-        vertices = _positions(raw, vertices)
-        faces, found, found_faces = _properties(raw, vertices, faces, source)
-        of_vertices, of_faces = {**found, **of_vertices}, {**found_faces, **of_faces}
-    visual: Any = mesh.visual
-    if visual.kind == "vertex" and "red" not in of_vertices:
-        of_vertices |= dict(zip(COLOURS, np.asarray(visual.vertex_colors).T, strict=False))
-    elif visual.kind == "face" and "red" not in of_faces and len(visual.face_colors) == len(faces):
-        of_faces |= dict(zip(COLOURS, np.asarray(visual.face_colors).T, strict=False))
-    if not hasattr(mesh, "faces"):
-        return Piece(vertices, of_vertices)
-    if faces.size == 0:
-        faces = np.zeros((0, 3), np.int64)
-    _check_faces(faces, len(vertices), source)
-    if suffix == ".stl" and not of_vertices:
-        vertices, faces = _joined(vertices, faces)
-    return Piece(vertices, of_vertices, {}, {ENDS: faces.astype(np.int64), **of_faces})
+    check_faces(faces, len(vertices), source)
+    vertices, faces = _joined(vertices, faces)
+    return Piece(vertices, {}, {}, {ENDS: faces.astype(np.int64), **of_faces})
 
 
 def _joined(vertices: npt.NDArray[Any], faces: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -259,147 +240,23 @@ def _joined(vertices: npt.NDArray[Any], faces: npt.NDArray[Any]) -> tuple[npt.ND
     return vertices[kept], numbers[faces]
 
 
-def _check_faces(faces: npt.NDArray[Any], count: int, source: Path) -> None:
-    """Raise :class:`DataError` for faces between vertices that are not there."""
-    wrong = np.flatnonzero(((faces < 0) | (faces >= count)).any(axis=1)) if len(faces) else faces
-    if len(wrong):
-        row = int(wrong[0])
-        raise DataError(f"{source}: face {row} names vertices {faces[row].tolist()}; there are {count}")
-
-
 def _loaded(source: Path) -> Any:
-    """What trimesh reads: a mesh, or points.
-
-    Raises :class:`DataError` for a file that is neither, and for one without vertices.
-    """
+    """What trimesh reads of all solids of a file."""
     with needing(source):
         import trimesh
     with reading(source):
         mesh: Any = trimesh.load(str(source), process=False)
-        if isinstance(mesh, trimesh.Scene):
-            if not mesh.geometry:
-                raise DataError(f"{source} holds no vertices")
-            mesh = mesh.to_mesh()
-    if not isinstance(mesh, (trimesh.Trimesh, trimesh.PointCloud)):
-        raise DataError(
-            f"{source} holds neither faces nor points alone, but {type(mesh).__name__}: write lines with write_graph"
-        )
-    return mesh
+        return mesh.to_mesh() if isinstance(mesh, trimesh.Scene) else mesh
 
 
-def _properties(raw: Any, vertices: Any, faces: Any, source: Path) -> tuple[Any, Columns, Columns]:
-    """The faces of a PLY file with all their corners, and its properties of vertices and of faces."""
-    of_vertices: Columns = {}
-    of_faces: Columns = {}
-    for element, columns, rows in (("vertex", of_vertices, len(vertices)), ("face", of_faces, None)):
-        data = raw.get(element, {}).get("data")
-        names = data.dtype.names or () if isinstance(data, np.ndarray) else list(data or ())
-        for name in names:
-            values = np.asarray(data[name])
-            if values.dtype.names:  # a list: how many, and what
-                values = values[values.dtype.names[-1]]
-            values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-            if element == "face" and name in ("vertex_indices", "vertex_index"):
-                columns[""] = values
-            elif name not in ("x", "y", "z") or element == "face":
-                columns[name] = values
-        wrong = [name for name, each in columns.items() if name and (each.dtype == object or _rows(each) != rows)]
-        if element == "face":
-            corners = columns.pop("", np.zeros(0))
-            whole = corners.ndim == 2 and corners.dtype.kind in "iu" and 3 <= corners.shape[1] <= 12
-            if whole:
-                faces = corners.astype(np.int64)
-            elif len(corners):
-                warn(source, "faces of different numbers of corners are stored as triangles")
-            wrong = [name for name, each in columns.items() if each.dtype == object or len(each) != len(faces)]
-        warn_names(wrong, source, "they do not have a value for each")
-        for name in wrong:
-            columns.pop(name, None)
-    others = [name for name in raw if name not in ("vertex", "face")]
-    if others:
-        warn(source, f"elements of the file are left out: {', '.join(others)}")
-    return faces, of_vertices, of_faces
-
-
-def _positions(raw: Any, vertices: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The vertices as they are in a PLY file: where faces have texture coordinates, trimesh makes more of them."""
-    data = raw.get("vertex", {}).get("data")
-    names = data.dtype.names or () if isinstance(data, np.ndarray) else tuple(data or ())
-    if not {"x", "y", "z"} <= set(names):
-        return vertices
-    return np.stack([np.asarray(data[axis], np.float64).reshape(-1) for axis in "xyz"], axis=1)
-
-
-def _rows(values: npt.NDArray[Any]) -> int:
-    return len(values) if values.ndim else 0
-
-
-def _check_ply(source: Path) -> dict[str, int]:
-    """How many of each element the header of a PLY file declares.
-
-    Raises :class:`DataError` where a file of text has not all the lines, and values, that its header declares. (Of a
-    binary file trimesh compares the length.)
-    """
-    head, found, body = source.read_bytes().partition(b"end_header")
-    words = [line.split() for line in head.decode("utf-8", "replace").splitlines()]
-    declared: dict[str, int] = {}
-    lists: dict[str, list[bool]] = {}
-    for line in words:
-        if line[:1] == ["element"] and len(line) == 3 and line[2].isdigit():
-            declared[line[1]], lists[line[1]] = int(line[2]), []
-        elif line[:1] == ["property"] and declared:
-            lists[list(lists)[-1]].append(line[1:2] == ["list"])
-    if not found or not any(line[:2] == ["format", "ascii"] for line in words):
-        return declared
-    lines = [line.split() for line in body.decode("utf-8", "replace").partition("\n")[2].splitlines() if line.strip()]
-    for name, count in declared.items():
-        rows, lines = lines[:count], lines[count:]
-        if len(rows) < count:
-            raise DataError(f"{source} is cut off: its header declares {count} of {name!r}, {len(rows)} are there")
-        short = next((row for row, values in enumerate(rows) if not _is_whole(values, lists[name])), None)
-        if short is not None:
-            raise DataError(
-                f"{source} is cut off or damaged: its header declares {count} of {name!r}, and the values of "
-                f"number {short + 1} are not all there: {' '.join(rows[short])!r}"
-            )
-    return declared
-
-
-def _comments(source: Path, suffix: str) -> list[str]:
-    """The comments in the header of a PLY file, or the text of that of an STL file."""
-    with source.open("rb") as file:
-        data = file.read(2**16)
-    if suffix == ".ply":
-        lines = data.partition(b"end_header")[0].decode("utf-8", "replace").splitlines()
-        return [line.partition(" ")[2] for line in lines if line.startswith(("comment ", "obj_info "))]
-    head = data.partition(b"\n")[0] if data.lstrip()[:5].lower() == b"solid" and b"\0" not in data[:512] else data[:80]
-    return [head.decode("latin-1").strip("\0 \r\n").removeprefix("solid").strip()]
-
-
-def _is_whole(values: list[str], lists: list[bool]) -> bool:
-    """Whether a line of a PLY file has a value for each property, and as many as they say for those that are lists."""
-    needed = len(lists)
-    if not any(lists):
-        return len(values) >= needed
-    place = 0
-    for is_list in lists:
-        if place >= len(values):
-            return False
-        if is_list and not values[place].isdigit():
-            return True  # not a number of values: trimesh says what is wrong
-        place += 1 + (int(values[place]) if is_list else 0)
-    return place <= len(values)
-
-
-def _check_counts(raw: Any, declared: Mapping[str, int], source: Path) -> None:
-    """Raise :class:`DataError` where trimesh has read less of a PLY file than the header of it declares."""
-    for name, count in declared.items():
-        data = raw.get(name, {}).get("data")
-        if isinstance(data, dict):
-            data = next(iter(data.values()), None)
-        found = 0 if data is None else _rows(np.asarray(data))
-        if found < count:
-            raise DataError(f"{source} is cut off: its header declares {count} of {name!r}, {found} are there")
+def _comments(source: Path) -> list[str]:
+    """The text of the header of an STL file, or the names of its solids."""
+    data = source.read_bytes()
+    if data.lstrip()[:5].lower() == b"solid" and b"\0" not in data[:512]:
+        heads = [line.strip()[5:] for line in data.splitlines() if line.lstrip()[:5].lower() == b"solid"]
+    else:
+        heads = [data[:80].removeprefix(b"solid")]
+    return [text_of(head).strip("\0 \r\n") for head in heads]
 
 
 def _check_stl(source: Path) -> int:

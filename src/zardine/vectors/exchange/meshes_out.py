@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.content.polygons import triangles
 from zardine.vectors.exchange.file_parts import Step
 from zardine.vectors.exchange.level_parts import (
     LevelParts,
@@ -29,7 +30,7 @@ from zardine.vectors.exchange.obj import LEGEND, NO_FACES
 from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import needing, tell_of_booleans, warn, warn_names, warn_objects
 from zardine.vectors.reading.kept import kind_of
-from zardine.vectors.results import Mesh, Points, triangles
+from zardine.vectors.results import Mesh, Points
 from zardine.vectors.storing.spools import Spool
 from zardine.vectors.storing.store import VectorStore
 
@@ -179,10 +180,13 @@ def _triangles_in(mesh: Mesh) -> int:
 def _pieces(parts: Iterable[Mesh]) -> Iterator[_Piece]:
     for part in parts:
         mine = slice(0, own(part))
-        faces, origin = triangles(numbers_of(part)[part.faces])
+        faces, origin = triangles(part.faces, part.positions)
         columns = {name: each[mine] for name, each in part.attributes.items()}
         yield _Piece(
-            part.positions[mine], columns, faces, {name: each[origin] for name, each in part.face_attributes.items()}
+            part.positions[mine],
+            columns,
+            numbers_of(part)[faces],
+            {name: each[origin] for name, each in part.face_attributes.items()},
         )
 
 
@@ -308,7 +312,7 @@ def _write_stl(file: BinaryIO, parts: Iterable[Mesh], count: int) -> None:
     row = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("more", "<u2")])
     file.write(bytes(80) + count.to_bytes(4, "little"))
     for part in parts:
-        corners = part.positions.astype(np.float64)[triangles(part.faces)[0]]
+        corners = part.positions.astype(np.float64)[triangles(part.faces, part.positions)[0]]
         rows = np.zeros(len(corners), row)
         if len(rows):
             normals, valid = trimesh.triangles.normals(corners)

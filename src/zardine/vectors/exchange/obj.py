@@ -7,7 +7,6 @@ texture coordinates and normals are attributes of vertices where each vertex has
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +17,8 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.vectors.content.parts import ENDS
+from zardine.vectors.content.polygons import cuts_of
 from zardine.vectors.exchange.file_parts import Piece
-from zardine.vectors.exchange.polygons import triangles_of
 from zardine.vectors.outside import warn
 
 LEGEND: Final = "# vertices x y z, faces of three of them"
@@ -27,10 +26,24 @@ LEGEND: Final = "# vertices x y z, faces of three of them"
 NO_FACES: Final = "# 0 vertices, 0 faces"
 """A line of an OBJ file that holds nothing, so that it is not taken for one that is cut off."""
 _COLOURS: Final = ("red", "green", "blue")
-_LEFT_OUT: Final = {"l": "lines", "p": "points", "g": "names of groups", "o": "names of objects"}
-_MORE_LEFT_OUT: Final = {"usemtl": "materials", "curv": "curves", "surf": "surfaces"}
+_LEFT_OUT: Final = {
+    "l": "lines",
+    "p": "points",
+    "g": "names of groups",
+    "o": "names of objects",
+    "s": "smoothing groups",
+    "usemtl": "materials",
+    "mtllib": "materials",
+    "curv": "curves",
+    "surf": "surfaces",
+}
+"""What lines of a file are that are not read; others are told by their first word."""
+_NOTHING: Final = (["s", "off"], ["s", "0"])
+"""Lines that say that there is no such thing."""
 _CORNER: Final = ("v", "vt", "vn")
 """What the three numbers of a corner count."""
+_DIGITS: Final = 0.15
+"""By how much a colour of 8 bits differs, at most, from what three decimals of a 255th say."""
 _OF_CORNERS: Final = {"vt": ("uv", 2), "vn": ("normal", 3)}
 """The attribute that texture coordinates and normals become, and how many numbers each has."""
 
@@ -120,7 +133,7 @@ def _faces(source: Path, lines: Sequence[Words], counts: Mapping[str, int], posi
         if words[0] != "f":
             continue
         corners = [each.split("/") for each in words[1:]]
-        cuts = [(0, 1, 2)]
+        cuts = [[0, 1, 2]]
         for place, kind in enumerate(_CORNER):
             rows = list[int]()
             for corner in corners:
@@ -133,7 +146,7 @@ def _faces(source: Path, lines: Sequence[Words], counts: Mapping[str, int], posi
                     )
                 rows.append(row)
             if kind == "v" and len(rows) > 3:
-                cuts = triangles_of(positions[rows])
+                cuts = cuts_of(positions[[rows]])[0].tolist()
             found[kind] += [[rows[a], rows[b], rows[c]] for a, b, c in cuts]
     return {kind: np.array(rows, np.int64).reshape(-1, 3) for kind, rows in found.items()}
 
@@ -163,8 +176,10 @@ def _vertices(source: Path, rows: Sequence[tuple[float, ...]]) -> tuple[Any, dic
     if not (np.isfinite(shades).all() and shades.min() >= 0 and shades.max() <= 255):
         warn(source, "left out: colours of vertices, which are not numbers from 0 to 1, or to 255")
         return positions, {}
-    shades = np.round(shades * 255 if shades.max() <= 1 else shades).astype(np.uint8)
-    return positions, dict(zip(_COLOURS, shades.T, strict=True))
+    shades = shades * 255 if shades.max() <= 1 else shades
+    if (np.abs(shades - np.round(shades)) > _DIGITS).any():
+        warn(source, "colours of vertices are rounded to 8 bits")
+    return positions, dict(zip(_COLOURS, np.round(shades).astype(np.uint8).T, strict=True))
 
 
 def _of_vertices(faces: Ints, values: npt.NDArray[Any], count: int) -> npt.NDArray[Any] | None:
@@ -176,9 +191,10 @@ def _of_vertices(faces: Ints, values: npt.NDArray[Any], count: int) -> npt.NDArr
 
 def _tell(source: Path, lines: Sequence[Words]) -> None:
     """Warn of what of a file is left out or changed."""
-    counts = Counter(words[0] for _, words in lines)
-    lost = [told for key, told in _LEFT_OUT.items() if counts[key] >= (2 if key in "go" else 1)]
-    lost += [told for key, told in _MORE_LEFT_OUT.items() if counts[key]]
+    others = dict.fromkeys(words[0] for _, words in lines if words[0] not in (*_CORNER, "f") and words not in _NOTHING)
+    lost = dict.fromkeys(_LEFT_OUT.get(each, f"lines {each!r}") for each in others)
+    if any(words[0] == "vt" and len(words) > 3 and float(words[3]) for _, words in lines):
+        lost["third texture coordinates"] = None
     if lost:
         warn(source, f"left out: {', '.join(lost)}")
     if any(words[0] == "f" and len(words) > 4 for _, words in lines):

@@ -20,7 +20,7 @@ from zardine.vectors.exchange.features import (
     store_features,
 )
 from zardine.vectors.exchange.file_parts import LENGTHS, FileParts, Piece, Step, Whole
-from zardine.vectors.exchange.losses import reading, tell_of_missing, tell_of_times
+from zardine.vectors.exchange.losses import metadata_in, reading, tell_of_metadata, tell_of_missing, tell_of_times
 from zardine.vectors.outside import needing, warn
 
 _KINDS: Final = {"Point": 0, "LineString": 1}
@@ -54,6 +54,7 @@ class ParquetParts:
             self._groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
             self._own = self.rows = int(file.metadata.num_rows)
             schema = file.schema_arrow
+        self._metadata = metadata_in(schema)
         about = self._table(schema.metadata, b"geo")
         self._geometry = str(about.get("primary_column"))
         column = (about.get("columns") or {}).get(self._geometry)
@@ -188,6 +189,7 @@ class ParquetParts:
         )
         tell_of_missing(self._source, integers, flags)
         tell_of_times(self._source, times)
+        tell_of_metadata(self._source, self._metadata)
         given: dict[str, Any] = {"crs": None}
         if self._crs is not None:
             with reading(self._source):

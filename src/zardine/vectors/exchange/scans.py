@@ -21,6 +21,7 @@ from zardine.vectors.exchange.losses import (
     check_store,
     reading,
     storable,
+    tell_of_metadata,
     warn_crs,
 )
 from zardine.vectors.exchange.part_files import FileWriter
@@ -66,7 +67,8 @@ FATES = fates(
     crs="kept/kept",
     bounds="-/told",
     metadata="told/told: fields of the header, and records (VLRs) but those of crs",
-    comments="told/-: records (VLRs)",
+    missing_integers="told/-: they stay the number that stands for them",
+    comments="told/-: records (VLRs), and descriptions of extra dimensions",
 )
 
 
@@ -308,6 +310,14 @@ def _warn_left_out(header: Any, source: Path) -> None:
         lost.append("waveforms")
     if lost:
         warn(source, f"{' and '.join(lost)} are left out")
+    told = list[str]()
+    for record in header.vlrs:
+        for each in record.extra_bytes_structs if type(record).__name__ == "ExtraBytesVlr" else ():
+            name, about = each.format_name(), each.description.decode("utf-8", "replace").strip("\0 ")
+            told += [f"the description {about!r} of the attribute {name!r}"] if about else []
+            if each.no_data is not None:
+                told.append(f"that {np.asarray(each.no_data).tolist()} stands for no value of the attribute {name!r}")
+    tell_of_metadata(source, told)
 
 
 def _crs_out(path: StoreLike, target: Path) -> Any:

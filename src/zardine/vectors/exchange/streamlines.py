@@ -248,7 +248,7 @@ class TckParts(_Lines):
             some = np.frombuffer(file.read(_VERTEX * min(AT_ONCE, count - 1 - first)), self._dtype)
             ends = first + _ends(some)
             lengths = np.diff(ends, prepend=line - 1) - 1
-            behind, filled = vertices + np.cumsum(lengths), np.cumsum(lengths > 0)
+            behind = vertices + np.cumsum(lengths)
             while True:
                 last = int(np.searchsorted(behind, cuts[-1][2] + at_once, side="right"))
                 if last == len(ends):
@@ -259,9 +259,9 @@ class TckParts(_Lines):
                     cuts.append([start + _VERTEX * line, lines, vertices])
                 else:
                     after = start + _VERTEX * (int(ends[last]) + 1)
-                    cuts.append([after, lines + int(filled[last]), int(behind[last])])
+                    cuts.append([after, lines + last + 1, int(behind[last])])
             if len(ends):
-                lines, vertices, line = lines + int(filled[-1]), int(behind[-1]), int(ends[-1]) + 1
+                lines, vertices, line = lines + len(ends), int(behind[-1]), int(ends[-1]) + 1
         if line != count - 1:
             raise DataError(
                 f"{self._source}: the vertices from byte {start + _VERTEX * line} on are of a line that does not end"

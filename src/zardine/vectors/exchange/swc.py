@@ -51,7 +51,7 @@ FATES = fates(
     missing_text="-/told",
     vertex_attributes="kept/kept: type and radius; others are told",
     object_attributes="-/told",
-    ids="-/told: of a folder of files kept as their names",
+    ids="told/told: numbers of samples other than 1, 2, …; of a folder of files kept as their names",
     groups="-/told",
     crs="-/told",
     bounds="-/told",
@@ -168,9 +168,9 @@ def check_swc(parts: Iterable[Skeleton], target: Path) -> None:
 
     Raises :class:`DataError` for types and radii that are none.
     """
-    names: list[str] = []
+    names: list[str] = list(KEPT)
     for part in parts:
-        names = list(part.attributes)
+        names = list(part.attributes) if len(part) else names
         check_kept(part.attributes, target)
     warn_left_out(names, target)
 

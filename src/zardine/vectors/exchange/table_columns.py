@@ -218,6 +218,7 @@ __all__ = [
     "NONE",
     "ROLES",
     "TEXT",
+    "TIMES",
     "Facts",
     "coordinate_columns",
     "facts_of",

@@ -17,11 +17,12 @@ from zardine.vectors.exchange.export_folder import PARTS_DOCUMENT, check_complet
 from zardine.vectors.exchange.file_lists import FileList
 from zardine.vectors.exchange.file_parts import FileParts, Piece, Step, Whole
 from zardine.vectors.exchange.format_features import fates
-from zardine.vectors.exchange.losses import bounds_of_nothing, storable
+from zardine.vectors.exchange.losses import bounds_of_nothing, storable, tell_of_metadata
 from zardine.vectors.exchange.table_columns import (
     EMPTY,
     NONE,
     ROLES,
+    TIMES,
     Facts,
     coordinate_columns,
     tell_of_columns,
@@ -47,25 +48,28 @@ _TABLE: Final = {
     "colours": "kept/kept: as any column",
     "crs": "-/told",
     "bounds": "-/told",
-    "metadata": "-/told",
 }
 """What comes of features in any table."""
 CSV = fates(
     **_TABLE,
     text="kept/kept: an export tells where all of it looks like numbers, which it comes back as",
-    times="kept/-: as text",
+    times="kept/-: as text; coordinates as seconds since 1970-01-01, which is told",
     several_values="-/told: as columns name_0, name_1",
     missing_text="kept/kept: empty text is in quotes",
+    metadata="-/told",
     comments="told/-: lines in front that begin with #",
 )
 ARROW = fates(
     **_TABLE,
     text="kept/kept",
-    times="told/-: as text (ISO 8601)",
+    times="told/-: as text (ISO 8601); coordinates as seconds since 1970-01-01",
     several_values="told/told: as columns name_0, name_1; lists are left out",
     missing_text="kept/kept",
+    metadata="told/told: of the file and of columns",
 )
 
+_SECONDS: Final = {"type": "time", "unit": "second"}
+"""Of an axis of times."""
 TABLE_OPTIONS: Final = (*ROLES, "delimiter")
 """The options of tables, which the writer of points does not have."""
 _FIXED: Final = 64 * 2**20
@@ -83,6 +87,8 @@ class Table(Protocol):
     """Bytes that it takes to read one, about."""
     comments: list[str]
     """Lines that are none of rows."""
+    metadata: list[str]
+    """What the file says beside its columns."""
 
     @property
     def places(self) -> Any:
@@ -98,9 +104,9 @@ class Table(Protocol):
         ...
 
     def numbers(self, block: int, column: int) -> npt.NDArray[Any]:
-        """Return coordinates as floats, NaN where one is missing.
+        """Return coordinates as floats, NaN where one is missing, or as ``datetime64`` in UTC.
 
-        Raises :class:`~zardine.errors.DataError`, with the place, for what is no number.
+        Raises :class:`~zardine.errors.DataError`, with the place, for what is neither a number nor a date.
         """
         ...
 
@@ -205,16 +211,17 @@ class TableParts:
                 own = self._scheme_of(table, number, coordinates)
                 found = own if found is None else found.joined(own)
         assert found is not None
+        for at in found.coordinates:
+            if found.columns[at].kind == NONE:
+                raise DataError(f"{self._source}, column {found.names[at]!r}: some are numbers, and others dates")
         if found.rows == found.left_out > 0:
             raise DataError(f"{self._source} holds no positions: all {found.rows} rows lack a coordinate")
         return found
 
     @staticmethod
     def _scheme_of(table: Table, number: int, coordinates: Sequence[int]) -> TableScheme:
-        positions, there = _positions(table, number, coordinates)
-        columns = tuple(
-            Facts(EMPTY) if at in coordinates else table.facts(number, at) for at in range(len(table.names))
-        )
+        positions, there, kinds = _positions(table, number, coordinates)
+        columns = tuple(Facts(kinds[at]) if at in kinds else table.facts(number, at) for at in range(len(table.names)))
         left_out = int(np.count_nonzero(~there))
         first = table.place(number, int(np.argmin(there))) if left_out else ""
         return TableScheme(
@@ -245,7 +252,7 @@ class TableParts:
         """Return the points of a block."""
         table, block = self._blocks[number]
         scheme = self._scheme
-        positions, there = _positions(table, block, scheme.coordinates)
+        positions, there, _ = _positions(table, block, scheme.coordinates)
         values = {
             name: table.values(block, at, scheme.columns[at])[there]
             for name, at in scheme.attributes.items()
@@ -265,8 +272,14 @@ class TableParts:
             warn(self._source, f"a second column {scheme.names[scheme.attributes[name]]!r} is the attribute {name!r}")
         tell_of_columns(self._source, {name: scheme.columns[at].form for name, at in scheme.attributes.items()})
         tell_of_comments(self._source, [text for each in self._tables for text in each.comments])
+        tell_of_metadata(self._source, list(dict.fromkeys(told for each in self._tables for told in each.metadata)))
         whole.rename(storable({name: name for name in whole.columns}, self._source))
-        given = {"axes": [scheme.names[at] for at in scheme.coordinates]}
+        times = [at for at in scheme.coordinates if scheme.columns[at].kind == TIMES]
+        for at in times:
+            told = "seconds since 1970-01-01T00:00:00Z, in float64, which are exact to a microsecond"
+            warn(self._source, f"times of the column {scheme.names[at]!r} are stored as {told}")
+        axes = [{"name": scheme.names[at], **(_SECONDS if at in times else {})} for at in scheme.coordinates]
+        given = {"axes": axes}
         stored = {name: each for name, each in options.items() if name not in TABLE_OPTIONS}
         more = {} if whole.count else bounds_of_nothing(self._source, options, len(scheme.coordinates))
         write_spooled_points(path, whole, {**given, **stored, **more}, step, origin)
@@ -277,9 +290,14 @@ class TableParts:
 
 def _positions(
     table: Table, number: int, coordinates: Sequence[int]
-) -> tuple[npt.NDArray[np.floating[Any]], npt.NDArray[np.bool_]]:
-    """The positions of a block, and for which of its rows they are there."""
-    columns = [table.numbers(number, each) for each in coordinates]
+) -> tuple[npt.NDArray[np.floating[Any]], npt.NDArray[np.bool_], dict[int, str]]:
+    """The positions of a block, for which of its rows they are there, and what the columns of coordinates hold."""
+    given = {each: table.numbers(number, each) for each in coordinates}
+    columns = [_seconds(values) if values.dtype.kind == "M" else values for values in given.values()]
+    kinds = {
+        at: EMPTY if np.isnan(values).all() else TIMES if values.dtype.kind == "M" else values.dtype.str
+        for at, values in given.items()
+    }
     positions = np.stack(columns, axis=1)
     there = ~np.isnan(positions).any(axis=1)
     for column, values in zip(coordinates, columns, strict=True):
@@ -287,7 +305,14 @@ def _positions(
         if endless.any():
             row = table.place(number, int(np.argmax(endless)))
             raise DataError(f"{row}, column {table.names[column]!r}: a coordinate is infinite")
-    return positions, there
+    return positions, there, kinds
+
+
+def _seconds(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.float64]:
+    """Seconds since 1970, NaN for none."""
+    whole = times.astype("M8[s]")
+    rest = (times - whole).astype("m8[ns]").astype(np.float64) / 1e9
+    return np.where(np.isnat(times), np.nan, whole.astype(np.int64) + rest)
 
 
 def table_parts(endings: Collection[str], make: MakeTable) -> Callable[..., FileParts]:

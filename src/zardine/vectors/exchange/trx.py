@@ -27,6 +27,7 @@ from zardine.vectors.exchange.losses import (
     check_store,
     reading,
     storable,
+    tell_of_metadata,
     warn_crs,
     warn_kind,
 )
@@ -45,6 +46,7 @@ _PLACES = ("_offsets", "_lengths")
 _FIXED = 64 * 2**20
 """Bytes that reading takes beside the lines, about."""
 
+_OF_HEADER = ("VOXEL_TO_RASMM", "DIMENSIONS", "NB_VERTICES", "NB_STREAMLINES")
 _NAME = "name"
 """The attribute of groups that says what they are called."""
 
@@ -69,7 +71,7 @@ FATES = fates(
     groups="kept/kept",
     colours="kept/kept",
     normals="kept/kept: as any attribute",
-    metadata="kept/told: the space of the image as the table 'trk' of crs; attributes of the store are told",
+    metadata="kept/told: the space of the image as the table 'trk' of crs; other fields are told",
 )
 
 
@@ -186,12 +188,13 @@ def _store(
     told = dict[str, npt.NDArray[Any]]()
     of_lines, groups = dict[str, list[Any]](), dict[str, list[Ints]]()
     of_groups: dict[str, dict[str, Any]] = {}
-    lines, chosen = 0, list[Ints]()
+    lines, chosen, left = 0, list[Ints](), dict[str, None]()
     for number, each in enumerate(files):
         with each._opened() as loaded:
             table = {name: np.array(values)[each._chosen] for name, values in loaded.data_per_streamline.items()}
             if number and table.keys() != of_lines.keys():
                 raise DataError(f"{each._source}: its lines have other attributes than those of {source}")
+            left |= dict.fromkeys(repr(name) for name in loaded.header if name not in _OF_HEADER)
             told = told or {name: np.array(loaded.header[name]) for name in ("VOXEL_TO_RASMM", "DIMENSIONS")}
             for name, values in table.items():
                 of_lines.setdefault(name, []).append(values)
@@ -209,6 +212,7 @@ def _store(
     whole.rename(storable({name: name for name in whole.columns}, source))
     if len(there) < lines:
         warn(source, f"{lines - len(there)} lines without vertices are left out")
+    tell_of_metadata(source, list(left))
     columns = {name: _flat(np.concatenate(values)) for name, values in of_lines.items()}
     given: dict[str, Any] = {"object_attributes": storable(columns, source), "object_ids": there}
     if groups:

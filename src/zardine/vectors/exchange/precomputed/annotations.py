@@ -92,6 +92,12 @@ class SpatialLevel:
         return {**self.index.document(), **about}
 
 
+_MEMBERS: Final = (
+    *("@type", "dimensions", "lower_bound", "upper_bound", "annotation_type"),
+    *("properties", "relationships", "by_id", "spatial"),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AnnotationInfo:
     """The document of a folder of annotations."""
@@ -105,6 +111,8 @@ class AnnotationInfo:
     relationships: tuple[Index, ...] = ()
     by_id: Index = Index("by_id")
     spatial: tuple[SpatialLevel, ...] = ()
+    others: tuple[str, ...] = ()
+    """Members that a document has beside these."""
 
     def document(self) -> dict[str, Any]:
         """Return the document."""
@@ -146,6 +154,7 @@ class AnnotationInfo:
             relationships=tuple(_index(each, where, named=True) for each in _tables(document, "relationships", where)),
             by_id=_index(document.get("by_id", {"key": "by_id"}), where),
             spatial=tuple(_level(each, rank, where) for each in _tables(document, "spatial", where)),
+            others=tuple(each for each in document if each not in _MEMBERS and not each.startswith("zardine_")),
         )
 
     @property

@@ -20,7 +20,7 @@ from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.exchange.file_parts import LENGTHS, FolderParts, Piece, Step, Whole
 from zardine.vectors.exchange.format_features import fates
 from zardine.vectors.exchange.listing import Seen
-from zardine.vectors.exchange.losses import bounds_of_nothing, storable
+from zardine.vectors.exchange.losses import bounds_of_nothing, storable, tell_of_metadata
 from zardine.vectors.exchange.precomputed import annotations as notes
 from zardine.vectors.exchange.precomputed import segments, skeletons
 from zardine.vectors.exchange.precomputed.annotation_order import AnnotationsInOrder
@@ -87,7 +87,8 @@ FATES: Final = fates(
     colours="kept/kept: as a property",
     crs="-/told",
     bounds="-/told",
-    metadata="-/told",
+    metadata="told/told: members of the document",
+    comments="told/-: descriptions of properties",
 )
 """Of annotations; of skeletons and meshes see the page."""
 
@@ -229,6 +230,8 @@ class AnnotationParts(_Parts):
         found = AnnotationsInOrder(whole, info, name)
         ids: Any = found.ids
         given: dict[str, Any] = {"axes": _axes(info), "crs": _crs(info)}
+        told = [f"the description {each.description!r} of {each.id!r}" for each in info.properties if each.description]
+        tell_of_metadata(name, [*map(repr, info.others), *told])
         if not len(ids):
             given["bounds"] = (info.lower_bound, info.upper_bound)
         if len(ids) and ids.max() > _LARGEST:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike, Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.content.polygons import triangles
 from zardine.vectors.exchange.file_parts import Step
 from zardine.vectors.exchange.level_parts import LevelParts, faces_in_columns
 from zardine.vectors.exchange.losses import columns_in_order
@@ -34,7 +35,7 @@ from zardine.vectors.mesh import read_mesh
 from zardine.vectors.points import read_points
 from zardine.vectors.polylines import read_polylines
 from zardine.vectors.reading.query import QueryOptions
-from zardine.vectors.results import Graph, triangles
+from zardine.vectors.results import Graph
 from zardine.vectors.skeleton import read_skeleton
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -133,7 +134,7 @@ class SegmentValues:
             if self._order is not None:
                 positions = positions[:, self._order]
             if self._kind == "mesh":
-                faces = faces_in_columns(triangles(links)[0], self._order)
+                faces = faces_in_columns(triangles(links, positions)[0], self._order)
                 yield encode_mesh(positions.astype(np.float64) * self._scales, faces)
             else:
                 yield encode_skeleton(positions, links, columns, info)
