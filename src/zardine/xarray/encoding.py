@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]
 from xarray import SerializationWarning, Variable
 from xarray.backends.zarr import encode_zarr_variable
@@ -77,6 +78,13 @@ def _encode_block(
     return check(_encode(Variable(dims, block, attributes, encoding), check.name, zarr_format), block)
 
 
+def _units_of(dates: npt.NDArray[np.datetime64]) -> str:
+    """Return the longest units, since 1970, in which all ``dates`` are whole numbers."""
+    units = zip(UNITS_OF_TIME, ("D", "h", "m", "s", "ms", "us"), strict=False)
+    whole = (each for each, unit in units if ((dates.astype(f"M8[{unit}]") == dates) | np.isnat(dates)).all())
+    return f"{next(whole, UNITS_OF_TIME[-1])} since 1970-01-01"
+
+
 def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
     """Return a variable with encoded values and the attributes that say how to decode them; nothing is checked."""
     dtype = variable.encoding.get("dtype")
@@ -97,6 +105,10 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
                 "it to one of NumPy with .astype(...)"
             ) from error
         units = ready.encoding.get("units")
+        if isinstance(error, KeyError) and units is None and ready.dtype.kind == "M":  # too far apart to subtract
+            with_units = variable.copy(deep=False)
+            with_units.encoding = {**variable.encoding, "units": _units_of(np.asarray(ready.data))}
+            return _encode(with_units, name, zarr_format)
         if isinstance(error, KeyError) and units is not None:
             raise ValueError(
                 f"variable {name!r} of dtype {variable.dtype} cannot be encoded in {units!r}: the units of times are "
