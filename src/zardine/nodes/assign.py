@@ -108,8 +108,9 @@ def _of_width(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any
     most = dtype.itemsize // (dtype.alignment if dtype.kind == "U" else 1)
     for at, length in _longer(values, most):
         where = f"element {list(at)}" if at else "the value"
+        value = values[at].item() if values.dtype.kind in "USV" else values[at]
         raise ValueError(
-            f"{where}, {values[at].item() if values.dtype.kind in 'USV' else values[at]!r}, is {length} long, and dtype {dtype} holds {most}: cut it with "
+            f"{where}, {value!r}, is {length} long, and dtype {dtype} holds {most}: cut it with "
             f".astype({dtype.str!r}), or create the array with a wider dtype"
         )
     return values

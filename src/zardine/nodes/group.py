@@ -47,7 +47,7 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, format_of_new, parse_node_json
 from zardine.metadata.node_names import can_be_named, join_path, normalize_path
 from zardine.metadata.v2_dtypes import dtype_in_memory
-from zardine.nodes.argument_hints import with_hints, with_options_of
+from zardine.nodes.argument_hints import no_attribute, with_hints, with_options_of
 from zardine.nodes.array import Array
 from zardine.nodes.attributes import Attributes, AttributesChange
 from zardine.nodes.create_array import create_array, from_array, store_new_array
@@ -80,6 +80,11 @@ class Group:
 
     _async_face: ClassVar[type[AsyncGroup]]
     """What gives this group awaitable methods, which registers itself here: it builds on this class."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, is_array=False)
 
     @overload
     def __init__(self, store: AsyncGroup, /) -> None: ...

@@ -26,6 +26,7 @@ from zardine.jobs.running import ExecutorLike
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import can_be_named, explain_bad_name, join_path
+from zardine.nodes.argument_hints import with_hints
 from zardine.nodes.array import Array
 from zardine.shown_text import shown
 from zardine.sources.opening import foreign_store, is_foreign_file
@@ -51,6 +52,7 @@ _SMALL = 2**24
 """Bytes of an array that may be stored in full for the sake of xarray."""
 
 
+@with_hints
 def convert(
     source: StoreLike | Array | Group,
     target: StoreLike = None,
