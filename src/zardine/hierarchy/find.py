@@ -21,6 +21,7 @@ from zardine.errors import (
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
+    Problem,
     StoreError,
     UnfinishedError,
     UnsupportedError,
@@ -518,11 +519,11 @@ def warn_of_bad_name(place: str, name: str, reason: str) -> None:
     )
 
 
-def warn_of_broken_consolidated(place: str, group: GroupMetadata) -> None:
+def warn_of_broken_consolidated(place: str, problem: Problem) -> None:
     """Warn that the documents of the nodes below a group are read instead of its consolidated metadata."""
     warn_user(
         f"the consolidated metadata of {place} are broken, and the documents of its nodes are read instead: "
-        f"{group.consolidated_faults[0]}. zardine.consolidate_metadata makes them anew",
+        f"{problem}. zardine.consolidate_metadata makes them anew",
         ZarrUserWarning,
         through=("zardine", "xarray"),
     )

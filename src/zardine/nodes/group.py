@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, Unpack, overload
 
@@ -21,6 +21,7 @@ from zardine.errors import (
     ContainsArrayError,
     ContainsGroupError,
     GroupNotFoundError,
+    MetadataError,
     NodeNotFoundError,
     ReadOnlyError,
     ZardineError,
@@ -103,7 +104,7 @@ class Group:
         self._store = store
         self._path = path
         if metadata.consolidated_faults:
-            warn_of_broken_consolidated(describe(store, path), metadata)
+            warn_of_broken_consolidated(describe(store, path), metadata.consolidated_faults[0])
         self._metadata = metadata.with_consolidated(None)
         nodes = metadata.consolidated_metadata
         self._consolidated = None if nodes is None else Consolidated(store, path, metadata.zarr_format, nodes)
@@ -770,7 +771,14 @@ class Group:
     def _consolidated_member(self, relative: str) -> NodeMetadata:
         assert self._consolidated is not None
         place = f"the consolidated document of {describe(self._store, join_path(self._path, relative))} is invalid"
-        return parse_node_json(self._consolidated.nodes[join_path(self._above, relative)], place)
+        try:
+            return parse_node_json(self._consolidated.nodes[join_path(self._above, relative)], place)
+        except MetadataError as error:
+            with suppress(ZardineError):  # that of the document itself would say the same
+                found = self._past_consolidated()._member(relative)
+                warn_of_broken_consolidated(describe(self._store, self._path), error.problems[0])
+                return found
+            raise
 
     def _walk(self, max_depth: int | None, use_consolidated: bool) -> Iterator[tuple[str, Array | Group]]:
         """Yield all that is below, a group before what is in it; however deep that is, since nothing calls itself."""
