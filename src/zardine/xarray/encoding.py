@@ -78,6 +78,15 @@ def _encode_block(
     return check(_encode(Variable(dims, block, attributes, encoding), check.name, zarr_format), block)
 
 
+def _shown(variable: Variable) -> str:
+    """Return in words how the values of a variable are encoded, without how they are laid out in a store."""
+    told = {name: variable.encoding[name] for name in _OF_VALUES if variable.encoding.get(name) is not None}
+    return ", ".join(f"{name}={each!s}" for name, each in told.items()) or "its encoding"
+
+
+_OF_VALUES: Final = ("dtype", "_Unsigned", "scale_factor", "add_offset", *MARKS, "units", "calendar", "char_dim_name")
+
+
 def _units_of(dates: npt.NDArray[np.datetime64]) -> str:
     """Return the longest units, since 1970, in which all ``dates`` are whole numbers."""
     units = zip(UNITS_OF_TIME, ("D", "h", "m", "s", "ms", "us"), strict=False)
@@ -94,7 +103,7 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
     try:
         ready, stored = _prepared(variable)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"variable {name!r} cannot be encoded with {variable.encoding}: {error}") from error
+        raise ValueError(f"variable {name!r} cannot be encoded with {_shown(variable)}: {error}") from error
     try:
         with np.errstate(invalid="ignore"):  # values that do not fit are found when they are decoded again
             made: Variable = encode_zarr_variable(ready, name=name, **options)
@@ -118,7 +127,7 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
             raise ValueError(f"variable {name!r} cannot be encoded: {error}") from error
         if isinstance(error, TypeError):
             raise TypeError(
-                f"variable {name!r} of dtype {variable.dtype} cannot be encoded with {variable.encoding}: {error}"
+                f"variable {name!r} of dtype {variable.dtype} cannot be encoded with {_shown(variable)}: {error}"
             ) from error
         error.add_note(f"while encoding variable {name!r} of dtype {variable.dtype}")
         raise
