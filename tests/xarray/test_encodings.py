@@ -468,3 +468,21 @@ def test_parts_of_a_unit_do_not_join_durations_in_short_floats(tmp_path):
     to_zarr(hours, tmp_path / "a.zarr", append_dim="t")
     found = xr.open_dataset(tmp_path / "a.zarr", engine="zardine", decode_timedelta=True)
     assert found.v.values.tolist() == [*hours.v.values.tolist()] * 2
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("lazily", [True, False])
+@pytest.mark.parametrize("units", ["days since 2000-01-01 00:00:00 +02:00", "hours since 2000-01-01T00:00 -0530"])
+def test_dates_that_count_from_a_local_time_are_written_again(tmp_path, units, lazily, zarr_format):
+    stored = xr.Dataset({"v": ("t", np.arange(4, dtype="i2"), {"units": units})})
+    to_zarr(stored, tmp_path / "a.zarr", zarr_format=zarr_format)
+    options = {"chunks": {"t": 2}} if lazily else {}
+    found = xr.open_dataset(tmp_path / "a.zarr", engine="zardine", **options)
+    for _ in range(2):
+        to_zarr(found, tmp_path / "b.zarr", mode="w", zarr_format=zarr_format)
+        again = xr.open_dataset(tmp_path / "b.zarr", engine="zardine")
+        assert again.v.values.tolist() == found.v.values.tolist()
+        assert again.v.encoding["dtype"] == np.int16
+    to_zarr(found, tmp_path / "a.zarr", append_dim="t")
+    twice = xr.open_dataset(tmp_path / "a.zarr", engine="zardine")
+    assert twice.v.values.tolist() == found.v.values.tolist() * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping
 from functools import partial
 from inspect import signature
@@ -201,6 +202,10 @@ def _with_mark_for_text(variable: Variable) -> Variable:
     return found
 
 
+_ZONED: Final = re.compile(r" since +(\S+[ T]+\d\d?:\d\d(?::[\d.]+)? *[-+]\d\d?(?::?\d\d)?) *$")
+"""A date from which times count that is not in UTC."""
+
+
 def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
     """Return a variable that xarray encodes without loss, and the dtype as which its integers are stored, if another.
 
@@ -215,6 +220,11 @@ def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
     dtype = variable.dtype if encoding.get("dtype") is None else encoding["dtype"]
     if isinstance(encoding.get("units"), str) and variable.dtype.kind in "mMO":
         found.encoding["units"] = with_long_unit(encoding["units"])
+    date = _ZONED.search(str(encoding.get("units"))) if variable.dtype.kind == "M" else None
+    if date is not None and found.encoding["units"] == encoding["units"]:  # xarray reads no zone behind abbreviations
+        # xarray would subtract the local time, for which another unit may be needed
+        utc = pd.Timestamp(date[1]).tz_convert(None).isoformat(" ")
+        found.encoding["units"] = found.encoding["units"].replace(date[1], utc)
     is_packed = bool({"scale_factor", "add_offset"} & encoding.keys())
     for each in {"scale_factor", "add_offset"} & encoding.keys():
         number = np.asarray(encoding[each])
