@@ -56,7 +56,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zardine.shown_text import shown
+from zardine.shown_text import printable, shown
 
 __all__ = [
     "ArrayChangedError",
@@ -129,7 +129,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message}" if self.place else self.message
+        return f"{printable(self.place)}: {self.message}" if self.place else self.message
 
 
 class MetadataError(ZardineError, ValueError):

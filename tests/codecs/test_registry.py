@@ -129,7 +129,7 @@ def test_every_class_can_be_imported_by_its_name():
         if name != "sharding_indexed":
             cls = registry.codec_class(name)
             assert issubclass(cls, Codec)
-            assert cls.name == name or name == "endian"
+            assert cls.name == name or name == "endian" or name.startswith("https://")  # of older programs
 
 
 def test_codecs_are_frozen_values():

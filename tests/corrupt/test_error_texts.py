@@ -149,3 +149,27 @@ def test_a_document_is_named_by_its_place(tmp_path):
         "codecs: the member is missing; it is required",
     ):
         assert f"\n  - {line}" in text
+
+
+@pytest.mark.parametrize("kind", [zardine.storage.MemoryStore, zardine.storage.LocalStore, zardine.storage.ZipStore])
+def test_names_with_line_breaks_are_in_one_line(tmp_path, kind):
+    options = {} if kind is zardine.storage.MemoryStore else {"root": tmp_path / "a\nb.zip"}
+    if kind is zardine.storage.ZipStore:
+        options = {"path": tmp_path / "a\nb.zip", "mode": "w"}
+    store = kind(**options)
+    group = zardine.create_group(store)
+    array = group.create_array("v\nw", shape=1, dtype="i4")
+    for attempt in (
+        lambda: group["x\ny"],
+        lambda: zardine.open(store, path="x\ny", mode="r"),
+        lambda: group.create_array("v\nw", shape=1, dtype="i4"),
+        lambda: group.create_group("v\nw/x"),
+        lambda: group.require_group("v\nw"),
+        lambda: zardine.open_group(store, path="v\nw"),
+        lambda: array.attrs.update({"x\ny": 1j}),
+    ):
+        with pytest.raises((zardine.errors.ZardineError, TypeError)) as caught:
+            attempt()
+        assert "\n" not in str(caught.value)
+        assert r"\n" in str(caught.value)
+    assert repr(array).count("\n") == 0

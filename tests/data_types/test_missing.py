@@ -1,5 +1,7 @@
 """Missing values are stored as missing where the dtype can hold them, and refused with their place where it cannot."""
 
+from decimal import Decimal
+
 import ml_dtypes
 import numpy as np
 import pandas as pd
@@ -35,6 +37,8 @@ NUMBERS = {
     "pandas Int64": pd.array([1, None], dtype="Int64"),
     "pandas objects": np.array([1, pd.NA], dtype=object),
     "Arrow": pa.array([1, None]),
+    "elements of Arrow": list(pa.array([1, None])),
+    "decimals": [1, Decimal("NaN")],
     "masked": np.ma.array([1, 7], mask=[False, True]),
 }
 
@@ -98,7 +102,7 @@ def test_missing_numbers_are_nan_in_floats_and_nat_in_times(name):
     array[...] = NUMBERS[name]
     assert array[0] == 1
     assert np.isnan(array[1])
-    if name not in ("half floats", "bfloat16", "float8"):
+    if name not in ("half floats", "bfloat16", "float8", "elements of Arrow"):
         times = zardine.create_array(None, shape=2, dtype="datetime64[s]")
         times[...] = NUMBERS[name]
         assert times[...].astype(str).tolist() == ["1970-01-01T00:00:01", "NaT"]
@@ -114,7 +118,7 @@ def test_missing_times_do_not_become_numbers_or_words(dtype):
 
 def test_one_missing_value():
     array = zardine.create_array(None, shape=(2, 2), dtype="int32")
-    for value in (None, np.nan, np.ma.masked, np.datetime64("NaT"), pd.NA):
+    for value in (None, np.nan, np.ma.masked, np.datetime64("NaT"), pd.NA, pa.scalar(None), Decimal("NaN")):
         with pytest.raises(ValueError, match="the value is missing"):
             array[0, 1] = value
 

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import zardine
 from zardine.data_types import data_type_for
 from zardine.json_document import Problems
 
@@ -67,3 +68,53 @@ def test_cast():
         data_type_for("U3").cast_fill("abcd")
     with pytest.raises(ValueError, match="surrogates"):
         data_type_for("string").cast_fill("\udc00")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda array, values: array.set_basic_selection(slice(None), values),
+        lambda array, values: array.set_coordinate_selection([0, 1], values),
+        lambda array, values: array.append(np.asarray(values)),
+    ],
+)
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["ab", "abcd"],
+        np.array(["ab", "abcd"]),
+        np.array([b"ab", b"abcd"]),
+        np.array(["ab", "abcd"], object),
+        np.array(["ab", "abcd"], np.dtypes.StringDType()),
+        [12, 1234],
+        np.array([12, 1234]),
+        ["ab", "ab\0d"],
+    ],
+)
+@pytest.mark.parametrize("dtype", ["<U3", "|S3"])
+def test_longer_text_is_refused_with_its_place(dtype, values, write, zarr_format):
+    array = zardine.create_array(None, shape=2, chunks=2, dtype=dtype, zarr_format=zarr_format)
+    with pytest.raises(ValueError, match=r"element \[1\], .* is 4 long, and dtype .* holds 3"):
+        write(array, values)
+    assert set(array[:].tolist()) <= {"", b""}
+    array[:] = np.asarray(values).astype(dtype)  # cut by the caller
+    assert array.shape == (2,)
+
+
+@pytest.mark.parametrize("values", [[("abcd", 1)], np.array([("abcd", 1)], [("name", "U4"), ("n", "i8")])])
+def test_longer_text_is_refused_in_fields(values):
+    array = zardine.create_array(None, shape=1, dtype=[("name", "U3"), ("n", "i4")])
+    with pytest.raises(ValueError, match=r"field 'name': element \[0\], 'abcd', is 4 long, and dtype <U3 holds 3"):
+        array[:] = values
+    array[:] = [("abc", 1)]
+    with pytest.raises(ValueError, match="'abcd', is 4 long"):
+        array["name"] = "abcd"
+    assert array[:].tolist() == [("abc", 1)]
+
+
+def test_nuls_at_the_end_are_not_longer():
+    array = zardine.create_array(None, shape=1, dtype="<U3")
+    for value in ("abc\0", np.array(["abc\0"], "U9"), np.array(["abc\0"], object), b"abc\0"):
+        array[:] = value
+        assert array[0] == "abc"

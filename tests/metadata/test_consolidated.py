@@ -112,6 +112,7 @@ def test_wrong_members_are_named() -> None:
     wrong = document(store)
     del wrong["consolidated_metadata"]["metadata"]["x"]["shape"]
     store.set("zarr.json", json.dumps(wrong).encode())
+    store.erase("x/zarr.json")
     with pytest.raises(MetadataError, match=r"/x is invalid\n  - shape: the member is missing"):
         zardine.open_group(store)["x"]
 
@@ -206,6 +207,27 @@ BROKEN_V3: dict[str, Any] = {
     "a number for a document": {"kind": "inline", "must_understand": False, "metadata": {"x": 5}},
     "a path of periods": {"kind": "inline", "must_understand": False, "metadata": {"../x": {}}},
 }
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("broken", [{}, {"shape": "x"}])
+def test_a_broken_document_in_the_copy_does_not_close_its_node(version: int, broken: Any) -> None:
+    store = MemoryStore()
+    root = zardine.create_group(store, zarr_format=version)
+    root.create_array("x", shape=(4,), dtype="i2", fill_value=7)
+    zardine.consolidate_metadata(store)
+    key, name = (".zmetadata", "x/.zarray") if version == 2 else ("zarr.json", "x")
+    copy = json.loads(bytes(store.get(key) or b""))
+    (copy if version == 2 else copy["consolidated_metadata"])["metadata"][name] = broken
+    store.set(key, json.dumps(copy).encode())
+    group = zardine.open_group(store)
+    with pytest.warns(ZarrUserWarning, match="consolidated metadata of .* are broken"):
+        assert group["x"][0] == 7
+    with pytest.warns(ZarrUserWarning, match="consolidated metadata of .* are broken"):
+        assert dict(group)["x"].shape == (4,)
+    store.set("x/zarr.json" if version == 3 else "x/.zarray", b"{}")
+    with pytest.raises(MetadataError, match=r"the consolidated document of .*/x is invalid"):
+        group["x"]
 
 
 @pytest.mark.parametrize(

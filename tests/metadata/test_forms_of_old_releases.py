@@ -161,3 +161,104 @@ def test_consolidated_metadata_may_spell_the_same_otherwise(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert (not zardine.verify(tmp_path).faults) == is_alike
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill", "value"),
+    [
+        ("bfloat16", -1.0, -1),
+        ("bfloat16", "NaN", np.nan),
+        ("float8_e5m2", 1.5, 1.5),
+        ("float4_e2m1fn", "Cg==", -1),
+        ("int4", -1, -1),
+        ("int2", None, 0),
+    ],
+)
+def test_dtypes_of_tensorstore_are_read_and_kept(tmp_path: Path, dtype: str, fill: Any, value: float) -> None:
+    stored = np.array([1, 0, -1, 1]).astype(getattr(pytest.importorskip("ml_dtypes"), dtype))
+    folder = store_v2(tmp_path / "a", stored, dtype=dtype, fill_value=fill)
+    array = zardine.open_array(folder, mode="r+")
+    assert array.dtype == stored.dtype
+    assert array[...].tolist() == stored.tolist()
+    array.attrs["a"] = 1
+    array.resize((5,))
+    np.testing.assert_array_equal(np.float64(zardine.open_array(folder)[4]), value)
+    document = json.loads((folder / ".zarray").read_text())
+    assert (document["dtype"], document["fill_value"]) == (dtype, fill)
+    assert not (report := zardine.verify(folder)).faults + report.notes
+    assert zardine.convert(folder, tmp_path / "b")[:4].tolist() == stored.tolist()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text", "value"), [("<i4", "0", 0), (">u2", "7", 7), ("<f4", "-1.5", -1.5), ("|b1", "1", True)]
+)
+def test_fill_values_of_n5_are_text(tmp_path: Path, dtype: str, text: str, value: float) -> None:
+    folder = store_v2(tmp_path / "a", dtype=dtype, fill_value=text, filters=[])
+    assert zardine.open_array(folder)[...].tolist() == [value] * 4
+    report = zardine.verify(folder)
+    assert not report.faults
+    assert [note.kind for note in report.notes] == ["nonstandard"]
+
+
+@pytest.mark.parametrize("text", ["", "x", "0x0", "1e", "nan", " 1", "0.5"])
+def test_other_texts_are_no_fill_values_of_integers(tmp_path: Path, text: str) -> None:
+    with pytest.raises(MetadataError, match="fill_value"):
+        zardine.open_array(store_v2(tmp_path / "a", dtype="<i4", fill_value=text))
+
+
+def test_documents_of_netcdf_are_no_faults(tmp_path: Path) -> None:
+    folder = store_v2(tmp_path / "g" / "a", np.arange(4, dtype="i4"), dtype="<i4", fill_value=0)
+    (tmp_path / "g" / ".zgroup").write_text('{"zarr_format": 2}')
+    for name in ("g/.nczgroup", "g/.nczattr", "g/a/.nczarray", "g/a/.nczattr"):
+        (tmp_path / name).write_text("{}")
+    report = zardine.verify(tmp_path / "g")
+    assert not report.faults
+    assert {note.kind for note in report.notes} == {"nonstandard"}
+    (folder / ".other").write_text("{}")
+    assert [fault.kind for fault in zardine.verify(tmp_path / "g").faults] == ["stray"]
+
+
+ZARRS = "https://codec.zarrs.dev"
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+@pytest.mark.parametrize(
+    ("data", "codecs", "address"),
+    [
+        (np.float32([1.5, 2]), {"filters": [{"name": "bitround", "configuration": {"keepbits": 3}}]}, "array_to_array"),
+        (
+            np.float32([1.5, 2]),
+            {"serializer": {"name": "numcodecs.pcodec", "configuration": {"level": 8}}},
+            "array_to_bytes",
+        ),
+        (
+            np.int32([1, 2]),
+            {"compressors": [{"name": "numcodecs.bz2", "configuration": {"level": 5}}]},
+            "bytes_to_bytes",
+        ),
+        (np.int32([1, 2]), {"compressors": [{"name": "numcodecs.fletcher32"}]}, "bytes_to_bytes"),
+        (["a", "bcd"], {"serializer": {"name": "zarrs.vlen_v2"}}, "array_to_bytes"),
+        ([b"a", b"bcd"], {"serializer": {"name": "zarrs.vlen_v2"}}, "array_to_bytes"),
+        (["a", "bcd"], {"serializer": {"name": "zarrs.vlen"}}, "array_to_bytes"),
+    ],
+)
+def test_codecs_that_zarrs_called_by_addresses(tmp_path: Path, data: Any, codecs: Any, address: str) -> None:
+    dtype = {str: "string", bytes: "bytes"}.get(type(data[0]), getattr(data, "dtype", None))
+    (given,) = codecs.values()
+    name = (given if isinstance(given, dict) else given[0])["name"]
+    if name == "zarrs.vlen":
+        chain = {"data_codecs": ["bytes"], "index_codecs": [LITTLE], "index_data_type": "uint64"}
+        codecs = {"serializer": {"name": name, "configuration": chain}}
+    array = zardine.create_array(tmp_path / "a", shape=2, dtype=dtype, **codecs)
+    array[...] = data
+    path = tmp_path / "a" / "zarr.json"
+    text = path.read_text().replace(f'"{name}"', f'"{ZARRS}/{address}/{name.rpartition(".")[2]}"')
+    assert ZARRS in text
+    path.write_text(text.replace('"data_type": "bytes"', '"data_type": "binary"'))
+    found = zardine.open_array(tmp_path / "a", mode="r+")
+    assert list(found[...]) == list(data)
+    found[0] = data[1]
+    found.attrs["a"] = 1
+    assert zardine.open_array(tmp_path / "a")[0] == data[1]
+    assert ZARRS in path.read_text()
+    assert not zardine.verify(tmp_path / "a").faults

@@ -240,7 +240,7 @@ def test_text_is_never_cut(tmp_path: Path, kind: str, zarr_format: int) -> None:
 def test_blocks_of_dask_that_are_longer_than_their_dtype_are_refused(tmp_path: Path) -> None:
     data = xr.Dataset({"v": ("x", np.array(["a", "b"]))}).chunk(x=1)
     data["v"] = data.v.copy(data=data.v.data.map_blocks(lambda block: np.array(["longer"]), dtype="<U1"))
-    with pytest.raises(ValueError, match="would cut 'longer', which is longer than the dtype of its Dask array"):
+    with pytest.raises(ValueError, match=r"element \[0\], 'longer', is 6 long, and dtype <U1 holds 1"):
         to_zarr(data, tmp_path / "a.zarr")
 
 
@@ -440,3 +440,49 @@ def test_missing_numbers_that_were_opened_without_their_times_are_written_again(
     np.testing.assert_array_equal(found.values, [1, np.nan, 5])
     times = xr.open_dataset(tmp_path / "a.zarr", engine="zardine", decode_timedelta=True).v
     assert np.isnat(times.values).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    ("dates", "units"),
+    [
+        (["2200-01-01", "1700-01-01"], "days since 1970-01-01"),
+        (["2200-01-01T06", "1700-01-01", "NaT"], "hours since 1970-01-01"),
+        (["2200-01-01", "1700-01-01T00:00:00.000000001"], "nanoseconds since 1970-01-01"),
+    ],
+)
+def test_dates_further_apart_than_nanoseconds_say(tmp_path, dates, units, zarr_format):
+    data = xr.Dataset({"v": ("t", np.array(dates, "M8[ns]"))})
+    to_zarr(data, tmp_path / "a.zarr", zarr_format=zarr_format)
+    found = xr.open_dataset(tmp_path / "a.zarr", engine="zardine")
+    assert found.v.encoding["units"] == units
+    assert found.identical(data)
+
+
+def test_parts_of_a_unit_do_not_join_durations_in_short_floats(tmp_path):
+    hours = xr.Dataset({"v": ("t", np.array([3600, 7200], "m8[s]").astype("m8[ns]"))})
+    to_zarr(hours, tmp_path / "a.zarr", encoding={"v": {"units": "seconds", "dtype": "f4"}})
+    parts = xr.Dataset({"v": ("t", np.array([1, 3], "m8[ns]"))})
+    with pytest.raises(ValueError, match=r"'v' is stored as float32 in 'seconds': beside 1 nano.* come back rounded"):
+        to_zarr(parts, tmp_path / "a.zarr", append_dim="t")
+    to_zarr(hours, tmp_path / "a.zarr", append_dim="t")
+    found = xr.open_dataset(tmp_path / "a.zarr", engine="zardine", decode_timedelta=True)
+    assert found.v.values.tolist() == [*hours.v.values.tolist()] * 2
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("lazily", [True, False])
+@pytest.mark.parametrize("units", ["days since 2000-01-01 00:00:00 +02:00", "hours since 2000-01-01T00:00 -0530"])
+def test_dates_that_count_from_a_local_time_are_written_again(tmp_path, units, lazily, zarr_format):
+    stored = xr.Dataset({"v": ("t", np.arange(4, dtype="i2"), {"units": units})})
+    to_zarr(stored, tmp_path / "a.zarr", zarr_format=zarr_format)
+    options = {"chunks": {"t": 2}} if lazily else {}
+    found = xr.open_dataset(tmp_path / "a.zarr", engine="zardine", **options)
+    for _ in range(2):
+        to_zarr(found, tmp_path / "b.zarr", mode="w", zarr_format=zarr_format)
+        again = xr.open_dataset(tmp_path / "b.zarr", engine="zardine")
+        assert again.v.values.tolist() == found.v.values.tolist()
+        assert again.v.encoding["dtype"] == np.int16
+    to_zarr(found, tmp_path / "a.zarr", append_dim="t")
+    twice = xr.open_dataset(tmp_path / "a.zarr", engine="zardine")
+    assert twice.v.values.tolist() == found.v.values.tolist() * 2

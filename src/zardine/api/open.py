@@ -34,7 +34,7 @@ from zardine.hierarchy.find import (
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, check_format, format_of_new
-from zardine.nodes.argument_hints import unknown_argument
+from zardine.nodes.argument_hints import unknown_argument, with_hints
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import create_like
 from zardine.nodes.group import Group, create_group, new_group
@@ -48,6 +48,7 @@ from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import Mode, StoreLike
 
 
+@with_hints
 def open(
     store: StoreLike = None,
     *,
@@ -97,6 +98,7 @@ def open(
         raise NodeNotFoundError(text) from None
 
 
+@with_hints
 def open_array(
     store: StoreLike = None,
     *,
@@ -139,6 +141,7 @@ def open_array(
         raise ArrayNotFoundError(f"{error}{_alike(found, inner)}") from None
 
 
+@with_hints
 def open_group(
     store: StoreLike = None,
     *,

@@ -39,6 +39,8 @@ _NUMCODECS = {
     "zstd": "compressors:Zstd",
 }
 
+_ZARRS = "https://codec.zarrs.dev"
+
 CODECS: ExtensionTable[type[Codec]] = ExtensionTable(
     "codec",
     "zardine.codecs",
@@ -65,15 +67,25 @@ CODECS: ExtensionTable[type[Codec]] = ExtensionTable(
         "zarrs.vlen_v2": "zardine.codecs.vlen.elements:VLenV2Codec",
         "zstd": "zardine.codecs.zstd:ZstdCodec",
         **{f"numcodecs.{name}": f"zardine.codecs.numcodecs.{place}" for name, place in _NUMCODECS.items()},
+        # as zarrs before 0.20 called them
+        f"{_ZARRS}/array_to_array/bitround": "zardine.codecs.bitround:BitRoundCodec",
+        f"{_ZARRS}/array_to_bytes/pcodec": f"zardine.codecs.numcodecs.{_NUMCODECS['pcodec']}",
+        f"{_ZARRS}/array_to_bytes/vlen": "zardine.codecs.vlen.offsets:VLenOffsetsCodec",
+        f"{_ZARRS}/array_to_bytes/vlen_v2": "zardine.codecs.vlen.elements:VLenV2Codec",
+        f"{_ZARRS}/bytes_to_bytes/bz2": f"zardine.codecs.numcodecs.{_NUMCODECS['bz2']}",
+        f"{_ZARRS}/bytes_to_bytes/fletcher32": f"zardine.codecs.numcodecs.{_NUMCODECS['fletcher32']}",
     },
     {
-        "zarrs.gdeflate": "zardine does not read it: there is no library for Python that decodes GDeflate",
+        **dict.fromkeys(
+            ("zarrs.gdeflate", f"{_ZARRS}/bytes_to_bytes/gdeflate"),
+            "zardine does not read it: there is no library for Python that decodes GDeflate",
+        ),
         **dict.fromkeys(
             ("optional", "zarrs.optional"),
             "zardine does not read it: NumPy has no type for elements that may be missing",
         ),
         **dict.fromkeys(
-            ("zfp", "zarrs.zfp"),
+            ("zfp", "zarrs.zfp", f"{_ZARRS}/array_to_bytes/zfp"),
             "zardine does not read it: it stores zfp without the header that the library for Python needs "
             "(numcodecs.zfpy, which has it, is read)",
         ),

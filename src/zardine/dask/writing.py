@@ -180,21 +180,7 @@ def _writes(source: da.Array, target: Array, region: tuple[slice, ...]) -> da.Ar
 def _write(block: Any, target: Array, where: tuple[slice, ...], region: tuple[slice, ...]) -> None:
     """Store ``block``, which is at ``where`` in its source, in its part of the ``region``. A task."""
     if block.size:
-        _check_width(block, target)
         target[_within(region, where)] = block
-
-
-def _check_width(block: Any, target: Array) -> None:
-    """Raise ``ValueError`` for text that is longer than its Dask array says, and would be cut."""
-    dtype = getattr(block, "dtype", target.dtype)
-    if dtype.kind not in "US" or dtype.kind != target.dtype.kind or dtype <= target.dtype:
-        return
-    lengths = np.strings.str_len(block)
-    if lengths.max() > (longest := target.dtype.itemsize // dtype.alignment):
-        raise ValueError(
-            f"{target!r} would cut {block[lengths > longest][0].item()!r}, which is longer than the dtype of its Dask "
-            f"array says: give that the width that it needs, .astype({dtype.str!r})"
-        )
 
 
 def _read_back(_: None, target: Array, where: tuple[slice, ...], region: tuple[slice, ...]) -> Any:

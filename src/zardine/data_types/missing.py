@@ -6,6 +6,7 @@ would store the words ``None`` and ``nan``, or arbitrary numbers.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,13 @@ def is_missing(value: object) -> bool:
         return bool(value != value)
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
     kind = type(value)
-    return kind.__name__ in _PANDAS_MISSING and kind.__module__.partition(".")[0] == "pandas"
+    package = kind.__module__.partition(".")[0]
+    return (package == "pandas" and kind.__name__ in _PANDAS_MISSING) or (
+        package == "pyarrow" and getattr(value, "is_valid", True) is False
+    )
 
 
 def as_array(value: object) -> npt.NDArray[Any]:

@@ -43,6 +43,7 @@ READY: dict[str, DataType] = {
         String("variable_length_utf8"),
         VariableBytes(),
         VariableBytes("variable_length_bytes"),
+        VariableBytes("binary"),  # zarrs before 0.19
     )
 }
 """Data types without parameters, ready for use."""

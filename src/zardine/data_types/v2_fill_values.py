@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from zardine.json_document import JSON, Problems, name_non_number
+from zardine.data_types.v2_names import has_name
+from zardine.json_document import JSON, Problems, name_non_number, show
 
 if TYPE_CHECKING:
     from zardine.data_types.base import DataType
 
+_NUMBER: Final = re.compile(r"-?\d{1,40}(\.\d{1,40})?([eE][-+]?\d{1,3})?", re.ASCII)
 _DATE: Final = re.compile(r"-?\d{4,12}(-\d\d){0,2}(T\d\d(:\d\d){0,2}(\.\d{1,18})?)?")
 
 
@@ -25,10 +27,15 @@ def parse_fill(
     """Return the fill value of a document; ``null``, which leaves it undefined, gives the default of the data type."""
     if value is None:
         return data_type.default_fill()
+    if stored.kind in "biufc" and isinstance(value, str) and _NUMBER.fullmatch(value):  # n5-zarr
+        problems.note(place, f"{show(value)} is a text: store the number")
+        value = int(value) if value.lstrip("-").isdigit() else float(value)
     if data_type.of_v2_only and stored.kind == "O":
         return data_type.cast_fill(value)
     kind = stored.kind
-    if kind == "V":
+    if not has_name(stored) and not (isinstance(value, str) and value.endswith("=")):  # base64, of float4_e2m1fn
+        return data_type.parse_fill(_number(value), place, problems)
+    if kind == "V" or not has_name(stored):
         return _parse_void(value, data_type, stored, place, problems)
     if kind in "SUO" and value == 0 and not isinstance(value, str):
         return data_type.default_fill()  # zarr-python's default for numbers, which it writes for text as well
@@ -62,7 +69,7 @@ def parse_fill(
 def fill_to_json(fill: npt.NDArray[Any], data_type: DataType, stored: np.dtype[Any]) -> JSON:
     """Return the member ``fill_value`` for a fill value in memory."""
     kind = stored.kind
-    if kind == "O":
+    if kind == "O" or not has_name(stored):
         return data_type.fill_to_json(fill)
     if kind == "V":
         return base64.standard_b64encode(fill.astype(stored).tobytes()).decode("ascii")

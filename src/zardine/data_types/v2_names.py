@@ -16,7 +16,7 @@ def dtype_to_json(dtype: np.dtype[Any]) -> JSON:
     if dtype.kind == "O":
         return OBJECT
     if dtype.fields is None or dtype.names is None:
-        return dtype.str
+        return dtype.str if has_name(dtype) else dtype.name  # as tensorstore calls those of ml_dtypes
     fields: list[JSON] = []
     for name in dtype.names:
         each = dtype.fields[name][0]

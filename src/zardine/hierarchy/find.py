@@ -21,6 +21,7 @@ from zardine.errors import (
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
+    Problem,
     StoreError,
     UnfinishedError,
     UnsupportedError,
@@ -39,6 +40,7 @@ from zardine.metadata.formats import (
 from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.metadata.v2 import CONSOLIDATED
 from zardine.metadata.v3 import DOCUMENT_NAME
+from zardine.shown_text import printable
 from zardine.stores.base import Reading, Store, Version
 from zardine.stores.file_seam import files_to_read
 from zardine.user_warnings import warn_user
@@ -71,9 +73,14 @@ def names_of(metadata: NodeMetadata) -> tuple[str, ...]:
     return document_names(metadata.zarr_format, metadata.node_type)
 
 
-def describe(store: Store, path: str) -> str:
-    """Return a node's place for an error text."""
+def location(store: Store, path: str) -> str:
+    """Return the text of a store with the path of a node in it."""
     return f"{str(store).rstrip('/')}/{path}" if path else str(store)
+
+
+def describe(store: Store, path: str) -> str:
+    """Return a node's place for an error text, in one line."""
+    return printable(location(store, path))
 
 
 class Seen:
@@ -512,11 +519,11 @@ def warn_of_bad_name(place: str, name: str, reason: str) -> None:
     )
 
 
-def warn_of_broken_consolidated(place: str, group: GroupMetadata) -> None:
+def warn_of_broken_consolidated(place: str, problem: Problem) -> None:
     """Warn that the documents of the nodes below a group are read instead of its consolidated metadata."""
     warn_user(
         f"the consolidated metadata of {place} are broken, and the documents of its nodes are read instead: "
-        f"{group.consolidated_faults[0]}. zardine.consolidate_metadata makes them anew",
+        f"{problem}. zardine.consolidate_metadata makes them anew",
         ZarrUserWarning,
         through=("zardine", "xarray"),
     )
@@ -562,7 +569,7 @@ def not_found(
     """Return the error for a place where no node is; it lists what was looked for."""
     versions = FORMATS if zarr_format is None else (zarr_format,)
     keys = [join_path(path, name) for version in versions for name in main_names(version)]
-    text = f"no {what} is stored at {describe(store, path)}: looked for {', '.join(keys)}"
+    text = f"no {what} is stored at {describe(store, path)}: looked for {', '.join(map(printable, keys))}"
     work = unfinished_work(store, path, seen)
     if work is not None:
         text += f"; a {work} to this place is not finished ({UNFINISHED}): the same {work} again continues it"

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from zardine.errors import ContainsArrayError, MetadataError, ReadOnlyError
-from zardine.hierarchy.find import describe, find_node, implied_group
+from zardine.hierarchy.find import describe, find_node, implied_group, location
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import format_of_new
 from zardine.metadata.node_names import join_path, normalize_path
@@ -123,7 +123,7 @@ def is_inside(a: Store, path_a: str, b: Store, path_b: str) -> bool:
     if not same_place(store_a, store_b):
         if _are_apart(store_a.origin, store_b.origin):
             return False
-        place_a, place_b = describe(store_a, place_a).rstrip("/"), describe(store_b, place_b).rstrip("/")
+        place_a, place_b = location(store_a, place_a).rstrip("/"), location(store_b, place_b).rstrip("/")
     return is_within(place_a, place_b)
 
 

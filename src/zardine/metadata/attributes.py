@@ -13,6 +13,7 @@ from uuid import UUID
 import numpy as np
 
 from zardine.json_document import DEEPEST, JSON
+from zardine.shown_text import printable
 
 FOR_XARRAY = "xarray.backends.zarr.FillValueCoder.encode"
 """The function that gives the form of ``_FillValue`` that xarray reads in Zarr v3."""
@@ -94,7 +95,9 @@ def _convert(value: object, place: str, depth: int) -> JSON:
         for name in value:
             if not isinstance(name, str):
                 raise TypeError(f"{place}: attribute names must be strings, not {name!r}")
-        return {str.__str__(name): _convert(each, f"{place}.{name}", depth + 1) for name, each in value.items()}
+        return {
+            str.__str__(name): _convert(each, f"{place}.{printable(name)}", depth + 1) for name, each in value.items()
+        }
     if isinstance(value, (list, tuple)):
         if _PLAIN_OR_INT.issuperset(map(type, value)) and all(
             -_MOST < each < _MOST for each in value if type(each) is int

@@ -11,6 +11,7 @@ import numpy as np
 
 from zardine.data_types import DataType, data_type_for, numpy_dtype
 from zardine.data_types.base64_text import MAX_ITEM_SIZE
+from zardine.data_types.ml_types import FLOAT_BITS, INTEGER_BITS, MissingPackageError, ml_data_type
 from zardine.data_types.numpy_types import NumpyType
 from zardine.data_types.v2_names import OBJECT
 from zardine.json_document import JSON, Problems, parse_integers, show
@@ -86,6 +87,12 @@ def with_byte_order(dtype: np.dtype[Any], byte_order: str | None) -> np.dtype[An
 def _parse_simple(value: str, place: str, problems: Problems) -> np.dtype[Any] | None:
     if value == OBJECT:
         return np.dtype(object)
+    if value in FLOAT_BITS or value in INTEGER_BITS:  # tensorstore
+        try:
+            return ml_data_type(value).dtype
+        except MissingPackageError as error:
+            problems.unknown(place, str(error))
+            return None
     match = _SIMPLE.fullmatch(value)
     problem = None
     dtype = None

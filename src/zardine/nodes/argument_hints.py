@@ -1,4 +1,4 @@
-"""Errors of unknown and unnamed arguments that say which one may be meant."""
+"""Errors of unknown and unnamed arguments, and of unknown attributes, that say what may be meant."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
+
+from numpy import ndarray
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +43,7 @@ def with_hints(function: Callable[P, R]) -> Callable[P, R]:
     """Return ``function``, whose errors of unknown or unnamed arguments say which one may be meant."""
     parameters = signature(function).parameters
     known = frozenset(parameters)
+    takes_others = any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values())
     unnamed = [name for name, each in parameters.items() if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
 
     @wraps(function)
@@ -48,7 +51,7 @@ def with_hints(function: Callable[P, R]) -> Callable[P, R]:
         if len(args) > len(unnamed):
             raise _too_many(function.__name__, args, unnamed, known)
         unknown: Any = kwargs.keys() - known
-        if unknown:
+        if unknown and not takes_others:
             raise unknown_argument(function.__name__, min(unknown), known - {"self"})
         return function(*args, **kwargs)
 
@@ -60,7 +63,8 @@ def _too_many(function: str, args: tuple[object, ...], unnamed: list[str], known
     first = [name for name in unnamed if name != "self"]
     value = args[len(unnamed)]
     if isinstance(value, str):
-        meant = "name"
+        is_mode = "mode" in known and value.strip("b+") in _MODES
+        meant = "mode" if is_mode else "name" if "name" in known else "path"
     elif isinstance(value, int) or (isinstance(value, tuple) and all(isinstance(each, int) for each in value)):
         meant = "shape"
     else:
@@ -69,6 +73,41 @@ def _too_many(function: str, args: tuple[object, ...], unnamed: list[str], known
     taken = f"{len(first)} argument{'s' if len(first) > 1 else ''} without a name ({', '.join(first)})"
     given = len(args) - len(unnamed) + len(first)
     return TypeError(f"{function}() takes {taken}, and {given} were given: name the others{example}")
+
+
+_MODES = ("r", "rw", "a", "w", "w-", "x")
+
+_READ = "array[...] reads all of its elements"
+_COMPUTE = "array[...] is a NumPy array, which has it, and zardine.dask.from_zarr(array) computes in parts"
+_OF_ARRAYS = {
+    **dict.fromkeys(("values", "data", "compute", "load", "persist", "to_numpy", "tolist", "item", "copy"), _READ),
+    **dict.fromkeys(("sel", "isel", "loc", "coords"), "array[...] selects by position, and xarray by coordinates"),
+    **dict.fromkeys(
+        ("chunk", "chunksize", "to_dask"), "chunks are array.chunks, and of Dask zardine.dask.from_zarr(array)"
+    ),
+    **dict.fromkeys(("dims", "sizes"), "array.dimension_names and array.shape say this"),
+    "attributes": "array.attrs holds them",
+    "close": "an array needs no closing",
+    "rechunk": "zardine.rechunk(array, place, chunks=...) stores it in other chunks",
+}
+_OF_GROUPS = {
+    **dict.fromkeys(("data_vars", "variables"), "group.members() lists them"),
+    **dict.fromkeys(("sel", "isel", "dims", "coords", "load", "compute"), "zardine.xarray.open(place) has it"),
+    "attributes": "group.attrs holds them",
+    "close": "a group needs no closing; group.store.close() closes its store",
+}
+"""What to use in place of what arrays and groups of other programs have."""
+
+
+def no_attribute(owner: object, name: str, *, is_array: bool) -> AttributeError:
+    """Return the error for an attribute that an array or group does not have."""
+    hint = (_OF_ARRAYS if is_array else _OF_GROUPS).get(name)
+    if hint is None and is_array and not name.startswith("_") and hasattr(ndarray, name):
+        hint = _COMPUTE
+    if hint is None and not is_array and not name.startswith("_"):
+        hint = f"members are items, as in group[{name!r}]"
+    text = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    return AttributeError(text if hint is None else f"{text}: {hint}", name=name, obj=owner)
 
 
 def with_options_of(other: Callable[..., object]) -> Callable[[Callable[P, R]], Callable[P, R]]:

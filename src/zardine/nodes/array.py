@@ -63,6 +63,7 @@ from zardine.indexing.plan import make_plan
 from zardine.indexing.selection import GridSelection, Selection, SelectionLike
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.v2 import in_words_of_the_document
+from zardine.nodes.argument_hints import no_attribute
 from zardine.nodes.array_base import StoredFacts
 from zardine.nodes.assign import broadcast_values, cast_values, check_output
 from zardine.nodes.attributes import Attributes, AttributesChange
@@ -107,6 +108,11 @@ class Array(StoredFacts):
     """The consolidated metadata that this array came out of, and its path there."""
     _async_face: ClassVar[type[AsyncArray]]
     """What gives this array awaitable methods, which registers itself here: it builds on this class."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, is_array=True)
 
     @overload
     def __init__(self, store: AsyncArray, /) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
     Python integers out of range raise ``OverflowError``. Variable-length types take strings (or bytes) only:
     ``TypeError`` for anything else. A missing element (``None``, NaN, NaT, ``pandas.NA``, masked) that ``dtype`` cannot
-    hold raises ``ValueError`` with its index. Times beyond the range of ``dtype`` raise ``OverflowError``; dates for
-    durations, or durations for dates, raise ``TypeError``: NumPy would store other times.
+    hold raises ``ValueError`` with its index, as does text (or bytes) that is longer than ``dtype``, where NumPy would
+    store its beginning. Times beyond the range of ``dtype`` raise ``OverflowError``; dates for durations, or durations
+    for dates, raise ``TypeError``: NumPy would store other times.
     """
     if isinstance(value, np.ndarray) and value.dtype == dtype and not isinstance(value, np.ma.MaskedArray):
         return _cast_bytes(value) if dtype.kind == "O" else value
@@ -24,13 +26,15 @@ def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         return _cast_strings(value, dtype)
     if dtype.kind == "O":
         return _cast_bytes(value)
-    if dtype.names is not None and not isinstance(value, np.generic):
+    if dtype.names is not None:
         return _cast_records(value, dtype)
     given = as_array(value)
     array = with_missing_as(given, dtype)
     if array.dtype == dtype:
         return array
-    if array.dtype.kind in "mM":
+    if _has_width(dtype):
+        array = _of_width(array, dtype)
+    elif array.dtype.kind in "mM":
         return _cast_times(array, dtype)
     if array.dtype == np.object_ or not isinstance(value, (np.generic, np.ndarray)):
         # NumPy checks the range of Python integers, but not of an array that it has made of them
@@ -90,6 +94,49 @@ def _check_elements(array: npt.NDArray[Any], kinds: type | tuple[type, ...], nam
             raise TypeError(f"this array holds {name}, and {where} is{missing} {item!r} ({type(item).__name__})")
 
 
+def _has_width(dtype: np.dtype[Any]) -> bool:
+    """Return whether ``dtype`` holds text or bytes of at most some length."""
+    return dtype.kind in "US" or (dtype.type is np.void and dtype.names is None)
+
+
+def _of_width(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return ``values`` as text or bytes, none of which is longer than those of ``dtype``."""
+    if dtype.kind == "V" and values.dtype.kind not in "VSTO":
+        raise TypeError(f"this array holds raw bytes ({dtype}), not values of dtype {values.dtype}")
+    if values.dtype.kind not in "USTOV":
+        values = values.astype(np.str_)
+    most = dtype.itemsize // (dtype.alignment if dtype.kind == "U" else 1)
+    for at, length in _longer(values, most):
+        where = f"element {list(at)}" if at else "the value"
+        value = values[at].item() if values.dtype.kind in "USV" else values[at]
+        raise ValueError(
+            f"{where}, {value!r}, is {length} long, and dtype {dtype} holds {most}: cut it with "
+            f".astype({dtype.str!r}), or create the array with a wider dtype"
+        )
+    return values
+
+
+def _longer(values: npt.NDArray[Any], most: int) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield the places and lengths of the elements that are longer than ``most``; NULs at their ends do not count."""
+    kind, width = values.dtype.kind, values.dtype.itemsize
+    if kind in "US" and width // (values.dtype.alignment if kind == "U" else 1) <= most:
+        return
+    if kind in "UST":
+        lengths = np.strings.str_len(values)
+    elif kind == "V":
+        lengths = np.full(values.shape, width)
+    else:
+        lengths = np.fromiter(map(_length, values.flat), np.intp, values.size).reshape(values.shape)
+    for at in np.argwhere(lengths > most):
+        yield tuple(map(int, at)), int(lengths[tuple(at)])
+
+
+def _length(item: object) -> int:
+    if isinstance(item, (bytes, bytearray)):
+        return len(item.rstrip(b"\0"))
+    return len(str(item).rstrip("\0"))
+
+
 def _cast_times(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return ``values``, dates or durations, as ``dtype``: a coarser unit is rounded down, as NumPy does."""
     source, target = values.dtype.kind, dtype.kind
@@ -108,9 +155,26 @@ def _cast_times(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[A
 
 def _cast_records(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if not isinstance(value, (list, tuple)):  # a tuple is one record
-        return with_missing_as(np.asanyarray(value), dtype).astype(dtype)
-    with_missing_as(np.array(value, dtype=_objects_like(dtype)), dtype)
+        array = with_missing_as(np.asanyarray(value), dtype)
+        _check_widths(array, dtype)
+        return array.astype(dtype)
+    objects = np.array(value, dtype=_objects_like(dtype))
+    with_missing_as(objects, dtype)
+    _check_widths(objects, dtype)
     return np.array(value, dtype=dtype)
+
+
+def _check_widths(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+    """Raise an error for text or bytes in fields of ``values`` that are longer than the same field of ``dtype``."""
+    for source, target in zip(values.dtype.names or (), dtype.names or (), strict=False):
+        field = dtype[target].base
+        try:
+            if field.names is not None:
+                _check_widths(values[source], field)
+            elif _has_width(field):
+                _of_width(values[source], field)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"field {target!r}: {error}") from None
 
 
 def _objects_like(dtype: np.dtype[Any]) -> np.dtype[Any]:

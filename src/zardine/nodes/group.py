@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, Unpack, overload
 
@@ -21,6 +21,7 @@ from zardine.errors import (
     ContainsArrayError,
     ContainsGroupError,
     GroupNotFoundError,
+    MetadataError,
     NodeNotFoundError,
     ReadOnlyError,
     ZardineError,
@@ -47,7 +48,7 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, format_of_new, parse_node_json
 from zardine.metadata.node_names import can_be_named, join_path, normalize_path
 from zardine.metadata.v2_dtypes import dtype_in_memory
-from zardine.nodes.argument_hints import with_hints, with_options_of
+from zardine.nodes.argument_hints import no_attribute, with_hints, with_options_of
 from zardine.nodes.array import Array
 from zardine.nodes.attributes import Attributes, AttributesChange
 from zardine.nodes.create_array import create_array, from_array, store_new_array
@@ -81,6 +82,11 @@ class Group:
     _async_face: ClassVar[type[AsyncGroup]]
     """What gives this group awaitable methods, which registers itself here: it builds on this class."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, is_array=False)
+
     @overload
     def __init__(self, store: AsyncGroup, /) -> None: ...
 
@@ -98,7 +104,7 @@ class Group:
         self._store = store
         self._path = path
         if metadata.consolidated_faults:
-            warn_of_broken_consolidated(describe(store, path), metadata)
+            warn_of_broken_consolidated(describe(store, path), metadata.consolidated_faults[0])
         self._metadata = metadata.with_consolidated(None)
         nodes = metadata.consolidated_metadata
         self._consolidated = None if nodes is None else Consolidated(store, path, metadata.zarr_format, nodes)
@@ -765,7 +771,14 @@ class Group:
     def _consolidated_member(self, relative: str) -> NodeMetadata:
         assert self._consolidated is not None
         place = f"the consolidated document of {describe(self._store, join_path(self._path, relative))} is invalid"
-        return parse_node_json(self._consolidated.nodes[join_path(self._above, relative)], place)
+        try:
+            return parse_node_json(self._consolidated.nodes[join_path(self._above, relative)], place)
+        except MetadataError as error:
+            with suppress(ZardineError):  # that of the document itself would say the same
+                found = self._past_consolidated()._member(relative)
+                warn_of_broken_consolidated(describe(self._store, self._path), error.problems[0])
+                return found
+            raise
 
     def _walk(self, max_depth: int | None, use_consolidated: bool) -> Iterator[tuple[str, Array | Group]]:
         """Yield all that is below, a group before what is in it; however deep that is, since nothing calls itself."""

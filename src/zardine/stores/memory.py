@@ -15,6 +15,7 @@ from zardine.buffers import BytesLike
 from zardine.contexts import SureExit
 from zardine.errors import ConditionFailedError, StoreError
 from zardine.public_names import public
+from zardine.shown_text import printable
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -463,7 +464,7 @@ class ManagedMemoryStore(MemoryStore):
         return self._name
 
     def __str__(self) -> str:
-        return f"memory://{self._name}"
+        return printable(f"memory://{self._name}")
 
 
 def _restored(

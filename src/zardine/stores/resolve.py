@@ -56,7 +56,9 @@ def resolve_store(
     for packages that are not installed.
     """
     if mode not in (None, "r", "r+", "a", "w", "w-"):
-        raise ValueError(f"mode must be one of 'r', 'r+', 'a', 'w' and 'w-', not {mode!r}")
+        meant = {"rw": "r+", "wr": "r+", "r+w": "r+", "x": "w-", "rb": "r", "r+b": "r+", "rb+": "r+", "wb": "w"}
+        hint = f"; did you mean {meant[str(mode)]!r}?" if str(mode) in meant else ""
+        raise ValueError(f"mode must be one of 'r', 'r+', 'a', 'w' and 'w-', not {mode!r}{hint}")
     if storage_options is not None and not isinstance(storage_options, Mapping):
         raise TypeError(f"storage_options is a mapping of names to values, not {type(storage_options).__name__}")
     if read_only is None:

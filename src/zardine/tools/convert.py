@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
@@ -26,8 +25,8 @@ from zardine.jobs.running import ExecutorLike
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import can_be_named, explain_bad_name, join_path
+from zardine.nodes.argument_hints import with_hints
 from zardine.nodes.array import Array
-from zardine.shown_text import shown
 from zardine.sources.opening import foreign_store, is_foreign_file
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
@@ -43,6 +42,7 @@ from zardine.tools.converting.to_older import array_to_older
 from zardine.tools.converting.to_v3 import array_to_v3
 from zardine.tools.progress import Progress
 from zardine.tools.running import run_through
+from zardine.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from zardine.nodes.group import Group
@@ -51,6 +51,7 @@ _SMALL = 2**24
 """Bytes of an array that may be stored in full for the sake of xarray."""
 
 
+@with_hints
 def convert(
     source: StoreLike | Array | Group,
     target: StoreLike = None,
@@ -328,8 +329,8 @@ def warn_of_remarks(plans: Sequence[NodePlan]) -> None:
         for remark in plan.remarks:
             found.setdefault(remark, []).append(f"/{plan.path}")
     if found:
-        text = shown("".join(f"\n  - {_names(paths)}: {remark}" for remark, paths in found.items()))
-        warnings.warn(f"not all of the documents could be taken over as it is{text}", ZarrUserWarning, stacklevel=3)
+        text = "".join(f"\n  - {_names(paths)}: {remark}" for remark, paths in found.items())
+        warn_user(f"not all of the documents could be taken over as it is{text}", ZarrUserWarning)
 
 
 def _names(paths: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ import xarray as xr
 from xarray.backends import AbstractDataStore
 from xarray.core import indexing
 
-from zardine.hierarchy.find import describe
+from zardine.hierarchy.find import location
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
 from zardine.xarray.arrays import StoredArray
@@ -78,7 +78,7 @@ class GroupDataStore(AbstractDataStore):
 
     def get_encoding(self) -> dict[str, Any]:
         """Return where the group is stored, if xarray was not given a path or URL, which it notes itself."""
-        return {} if self._closes else {"source": describe(self.group.store, self.group.path)}
+        return {} if self._closes else {"source": location(self.group.store, self.group.path)}
 
     def close(self) -> None:
         """Let go of what the store holds, if it was opened for this."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping
 from functools import partial
 from inspect import signature
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]
 from xarray import SerializationWarning, Variable
 from xarray.backends.zarr import encode_zarr_variable
@@ -77,6 +79,22 @@ def _encode_block(
     return check(_encode(Variable(dims, block, attributes, encoding), check.name, zarr_format), block)
 
 
+def _shown(variable: Variable) -> str:
+    """Return in words how the values of a variable are encoded, without how they are laid out in a store."""
+    told = {name: variable.encoding[name] for name in _OF_VALUES if variable.encoding.get(name) is not None}
+    return ", ".join(f"{name}={each!s}" for name, each in told.items()) or "its encoding"
+
+
+_OF_VALUES: Final = ("dtype", "_Unsigned", "scale_factor", "add_offset", *MARKS, "units", "calendar", "char_dim_name")
+
+
+def _units_of(dates: npt.NDArray[np.datetime64]) -> str:
+    """Return the longest units, since 1970, in which all ``dates`` are whole numbers."""
+    units = zip(UNITS_OF_TIME, ("D", "h", "m", "s", "ms", "us"), strict=False)
+    whole = (each for each, unit in units if ((dates.astype(f"M8[{unit}]") == dates) | np.isnat(dates)).all())
+    return f"{next(whole, UNITS_OF_TIME[-1])} since 1970-01-01"
+
+
 def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
     """Return a variable with encoded values and the attributes that say how to decode them; nothing is checked."""
     dtype = variable.encoding.get("dtype")
@@ -86,7 +104,7 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
     try:
         ready, stored = _prepared(variable)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"variable {name!r} cannot be encoded with {variable.encoding}: {error}") from error
+        raise ValueError(f"variable {name!r} cannot be encoded with {_shown(variable)}: {error}") from error
     try:
         with np.errstate(invalid="ignore"):  # values that do not fit are found when they are decoded again
             made: Variable = encode_zarr_variable(ready, name=name, **options)
@@ -97,6 +115,10 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
                 "it to one of NumPy with .astype(...)"
             ) from error
         units = ready.encoding.get("units")
+        if isinstance(error, KeyError) and units is None and ready.dtype.kind == "M":  # too far apart to subtract
+            with_units = variable.copy(deep=False)
+            with_units.encoding = {**variable.encoding, "units": _units_of(np.asarray(ready.data))}
+            return _encode(with_units, name, zarr_format)
         if isinstance(error, KeyError) and units is not None:
             raise ValueError(
                 f"variable {name!r} of dtype {variable.dtype} cannot be encoded in {units!r}: the units of times are "
@@ -106,7 +128,7 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
             raise ValueError(f"variable {name!r} cannot be encoded: {error}") from error
         if isinstance(error, TypeError):
             raise TypeError(
-                f"variable {name!r} of dtype {variable.dtype} cannot be encoded with {variable.encoding}: {error}"
+                f"variable {name!r} of dtype {variable.dtype} cannot be encoded with {_shown(variable)}: {error}"
             ) from error
         error.add_note(f"while encoding variable {name!r} of dtype {variable.dtype}")
         raise
@@ -180,6 +202,10 @@ def _with_mark_for_text(variable: Variable) -> Variable:
     return found
 
 
+_ZONED: Final = re.compile(r" since +(\S+[ T]+\d\d?:\d\d(?::[\d.]+)? *[-+]\d\d?(?::?\d\d)?) *$")
+"""A date from which times count that is not in UTC."""
+
+
 def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
     """Return a variable that xarray encodes without loss, and the dtype as which its integers are stored, if another.
 
@@ -194,6 +220,11 @@ def _prepared(variable: Variable) -> tuple[Variable, np.dtype[Any] | None]:
     dtype = variable.dtype if encoding.get("dtype") is None else encoding["dtype"]
     if isinstance(encoding.get("units"), str) and variable.dtype.kind in "mMO":
         found.encoding["units"] = with_long_unit(encoding["units"])
+    date = _ZONED.search(str(encoding.get("units"))) if variable.dtype.kind == "M" else None
+    if date is not None and found.encoding["units"] == encoding["units"]:  # xarray reads no zone behind abbreviations
+        # xarray would subtract the local time, for which another unit may be needed
+        utc = pd.Timestamp(date[1]).tz_convert(None).isoformat(" ")
+        found.encoding["units"] = found.encoding["units"].replace(date[1], utc)
     is_packed = bool({"scale_factor", "add_offset"} & encoding.keys())
     for each in {"scale_factor", "add_offset"} & encoding.keys():
         number = np.asarray(encoding[each])

@@ -18,7 +18,7 @@ from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.argument_hints import unknown_argument
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
-from zardine.shown_text import one_line
+from zardine.shown_text import one_line, printable
 from zardine.sources.foreign_store import ForeignStore
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
@@ -199,7 +199,7 @@ def _open_group(place: StoreLike | Group, opening: Opening) -> tuple[Group, bool
         group = open_group(path, mode="r", zarr_format=zarr_format, use_consolidated=consolidated)
     except GroupNotFoundError as error:
         if isinstance(place, (str, os.PathLike)) and "://" not in str(place) and not os.path.exists(place):
-            raise GroupNotFoundError(f"{os.fspath(place)} does not exist: {error}") from None
+            raise GroupNotFoundError(f"{printable(os.fspath(place))} does not exist: {error}") from None
         raise
     if consolidated is None and group.metadata.consolidated_metadata is None and not isinstance(store, ForeignStore):
         _warn_of_many_documents(group)

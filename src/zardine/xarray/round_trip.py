@@ -150,6 +150,8 @@ class RoundTrip:
             return stored
         units = made.attrs.get("units")
         self._check_units(units)
+        if wanted.dtype.kind == "m" and not self.is_new:
+            self._check_whole(stored, wanted)
         ours, theirs = stored.reshape(-1), wanted.reshape(-1)
         for start in range(0, theirs.size, _BLOCK):  # so that what it takes in between stays in the processor's cache
             part = theirs[start : start + _BLOCK]
@@ -173,6 +175,18 @@ class RoundTrip:
                 f"variable {self.name!r} is stored as {self.dtype} in {stored!r}, which cannot say its new values "
                 f"exactly: they need {units!r}. Write the store anew with such an encoding "
                 f"(encoding={{{self.name!r}: {{'units': ..., 'dtype': ...}}}}), or round the values"
+            )
+
+    def _check_whole(self, stored: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> None:
+        """Raise ``ValueError`` if parts of a unit would join durations in short floats: those before would be rounded.
+
+        xarray multiplies all of them, as floats of the same length, until none has a fraction.
+        """
+        broken = stored % 1 > 0 if stored.dtype.kind == "f" and stored.dtype.itemsize < 8 else np.zeros(1, bool)
+        if broken.any():
+            raise ValueError(
+                f"variable {self.name!r} is stored as {self.dtype} in {self.decoding.get('units')!r}: beside "
+                f"{_shown(wanted[broken][0])}, its other durations would come back rounded{self._advice()}"
             )
 
     def _what(self, value: Any) -> str:

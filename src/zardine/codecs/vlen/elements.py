@@ -21,7 +21,7 @@ from zardine.codecs.vlen.layout import AT_ONCE, join_elements, replace_elements,
 from zardine.errors import ChunkDecodeError, EncodeError
 
 TEXT_TYPES = ("string", "variable_length_utf8")
-BYTES_TYPES = ("bytes", "variable_length_bytes")
+BYTES_TYPES = ("bytes", "variable_length_bytes", "binary")
 
 
 @dataclass(frozen=True, slots=True)

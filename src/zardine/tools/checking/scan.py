@@ -122,7 +122,10 @@ def _look(store: Store, collect: Collect | None, place: _Place) -> tuple[Scan, l
         found.notes.append(note(f"/{here}", prefix + UNFINISHED, kind="unfinished", message=message))
     is_unsure = documents.is_broken or (place.is_unsure and not documents.names)
     for name in sorted(names - documents.names - {UNFINISHED}) if not is_unsure else ():
-        found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))
+        if name in _OF_NETCDF:
+            found.notes.append(_of_netcdf(here, prefix + name))
+        else:
+            found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))
     inner = []
     for each in prefixes:
         name = each[len(prefix) : -1]
@@ -312,6 +315,8 @@ def _sort_keys(
                 "write that came too late; zardine.repair moves it out of the way"
             )
             suspects.append(Fault(f"/{path}", key, kind="unnamed", message=message))
+        elif name in _OF_NETCDF:
+            found.notes.append(_of_netcdf(path, key))
         elif not documents.is_broken:
             what = "a node cannot lie below an array" if name.rpartition("/")[2] in ALL_NAMES else "it is no chunk key"
             suspects.append(_stray(path, key, what))
@@ -377,6 +382,14 @@ def _ndim_of(document: Any) -> int:
 
 def _stray(path: str, key: str, message: str) -> Fault:
     return Fault(f"/{path}", key, kind="stray", message=f"the key belongs to nothing: {message}")
+
+
+_OF_NETCDF = (".nczarray", ".nczattr", ".nczgroup", ".nczvar")
+"""Keys of netCDF-C before 4.9.3, which wrote facts of its own beside documents of Zarr v2."""
+
+
+def _of_netcdf(path: str, key: str) -> Fault:
+    return note(f"/{path}", key, kind="nonstandard", message="a document of netCDF-C, which nothing else reads")
 
 
 def _reserved(path: str, key: str, name: str, reason: str = "the name starts with two underscores") -> list[Fault]:

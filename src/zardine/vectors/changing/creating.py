@@ -44,6 +44,7 @@ from zardine.hierarchy.find import (
     describe,
     document_key,
     find_node,
+    location,
     nothing_is_at,
     taken,
 )
@@ -479,7 +480,7 @@ def _check_kept(store: Store, level: str, version: Version) -> None:
 
 def root_attributes(store: Store, path: str, new: NewStore) -> dict[str, Any]:
     """Return the attributes of the root group of a new store."""
-    place = describe(store, path).rstrip("/")
+    place = location(store, path).rstrip("/")
     name = place.rpartition("/")[2] if path or files_to_read(store) else "vectors"
     root = new_root(
         name=name.removesuffix(".zv").removesuffix(".zarrvectors"),
