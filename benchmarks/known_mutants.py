@@ -73,7 +73,7 @@ FAULTS = (
     Fault(
         "repair writes over what came meanwhile",
         "tools/repair.py",
-        "store.set(key, data, condition=condition_of(store, key, old, merged=True))",
+        "store.set(key, data, condition=condition_of(store, key, old, keeps_others=True))",
         "store.set(key, data)",
         "tools/test_repair.py",
     ),
@@ -94,7 +94,7 @@ FAULTS = (
     Fault(
         "compact writes over what came meanwhile",
         "tools/compact.py",
-        "store.set(key, shard, condition=condition_of(store, key, whole, merged=True))",
+        "store.set(key, shard, condition=condition_of(store, key, whole, keeps_others=True))",
         "store.set(key, shard)",
         "engine/test_conditions.py",
     ),

@@ -173,6 +173,25 @@ def test_times_beyond_the_range_are_refused_with_the_value(dtype, values):
         array[0] = values[1]
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e30, -1.0, 256.0, np.float16(np.inf)])
+def test_floats_beyond_the_range_of_integers_are_refused_with_the_value(value):
+    array = zardine.create_array(None, shape=3, dtype="uint8")
+    for given in (value, [1.0, 2.0, value], np.array([1.0, 2.0, value])):
+        with pytest.raises(OverflowError, match=r", is beyond the range of uint8: 0 to 255"):
+            array[...] = given
+    records = zardine.create_array(None, shape=1, dtype=[("n", "u1")])
+    with pytest.raises(OverflowError, match="field 'n': element "):
+        records[...] = np.array([(value,)], [("n", "f8")])
+    assert not np.asarray(array[...]).any()
+
+
+def test_floats_at_the_ends_of_the_range_of_integers_are_stored():
+    for dtype, values in {"u1": [-0.5, 255.9], "i8": [-(2.0**63), 2.0**63 - 1024], "u8": [0.0, 2.0**64 - 2048]}.items():
+        array = zardine.create_array(None, shape=2, dtype=dtype)
+        array[...] = values
+        assert array[...].tolist() == [int(value) for value in values]
+
+
 def test_dates_are_no_durations():
     dates, durations = np.array(["2020", "NaT"], "datetime64[D]"), np.array([5, "NaT"], "timedelta64[s]")
     array = zardine.create_array(None, shape=2, dtype="timedelta64[s]")

@@ -17,8 +17,8 @@ def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     Python integers out of range raise ``OverflowError``. Variable-length types take strings (or bytes) only:
     ``TypeError`` for anything else. A missing element (``None``, NaN, NaT, ``pandas.NA``, masked) that ``dtype`` cannot
     hold raises ``ValueError`` with its index, as does text (or bytes) that is longer than ``dtype``, where NumPy would
-    store its beginning. Times beyond the range of ``dtype`` raise ``OverflowError``; dates for durations, or durations
-    for dates, raise ``TypeError``: NumPy would store other times.
+    store its beginning. Times, infinities and other floats beyond the range of ``dtype`` raise ``OverflowError``; dates
+    for durations, or durations for dates, raise ``TypeError``: NumPy would store other times and numbers.
     """
     if isinstance(value, np.ndarray) and value.dtype == dtype and not isinstance(value, np.ma.MaskedArray):
         return _cast_bytes(value) if dtype.kind == "O" else value
@@ -36,6 +36,8 @@ def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         array = _of_width(array, dtype)
     elif array.dtype.kind in "mM":
         return _cast_times(array, dtype)
+    else:
+        _check_range(array, dtype)
     if array.dtype == np.object_ or not isinstance(value, (np.generic, np.ndarray)):
         # NumPy checks the range of Python integers, but not of an array that it has made of them
         return np.asarray(value if array is given else array, dtype=dtype)
@@ -137,6 +139,21 @@ def _length(item: object) -> int:
     return len(str(item).rstrip("\0"))
 
 
+def _check_range(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+    """Raise ``OverflowError`` for the first float that ``dtype``, of integers, cannot hold once its fraction is cut."""
+    if values.dtype.kind != "f" or dtype.kind not in "iu":
+        return
+    limits = np.iinfo(dtype)
+    whole = np.trunc(values, dtype=np.result_type(values, np.float32))
+    beyond = ~((whole >= float(limits.min)) & (whole < float(limits.max + 1)))  # powers of two, so exact
+    if beyond.any():
+        at = tuple(map(int, np.argwhere(beyond)[0])) if beyond.ndim else ()
+        where = f"element {list(at)}" if at else "the value"
+        raise OverflowError(
+            f"{where}, {values[at].item()!r}, is beyond the range of {dtype}: {limits.min} to {limits.max}"
+        )
+
+
 def _cast_times(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return ``values``, dates or durations, as ``dtype``: a coarser unit is rounded down, as NumPy does."""
     source, target = values.dtype.kind, dtype.kind
@@ -156,24 +173,29 @@ def _cast_times(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[A
 def _cast_records(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if not isinstance(value, (list, tuple)):  # a tuple is one record
         array = with_missing_as(np.asanyarray(value), dtype)
-        _check_widths(array, dtype)
+        _check_fields(array, dtype)
         return array.astype(dtype)
     objects = np.array(value, dtype=_objects_like(dtype))
     with_missing_as(objects, dtype)
-    _check_widths(objects, dtype)
+    _check_fields(objects, dtype)
     return np.array(value, dtype=dtype)
 
 
-def _check_widths(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
-    """Raise an error for text or bytes in fields of ``values`` that are longer than the same field of ``dtype``."""
+def _check_fields(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+    """Raise an error for text or bytes in fields of ``values`` that are too long for the same field of ``dtype``.
+
+    The same for floats beyond the range of integers.
+    """
     for source, target in zip(values.dtype.names or (), dtype.names or (), strict=False):
         field = dtype[target].base
         try:
             if field.names is not None:
-                _check_widths(values[source], field)
+                _check_fields(values[source], field)
             elif _has_width(field):
                 _of_width(values[source], field)
-        except (TypeError, ValueError) as error:
+            else:
+                _check_range(values[source], field)
+        except (TypeError, ValueError, OverflowError) as error:
             raise type(error)(f"field {target!r}: {error}") from None
 
 
