@@ -412,8 +412,8 @@ FAULTS = (
     Fault(
         "a block of a chunk without checksum is read while it is written over",
         "engine/read_block.py",
-        "target,\n                document=document,\n                is_checked=layout.is_checked,",
-        "target,\n                document=document,\n                is_checked=True,",
+        "if place is None else 1,\n            document=document,\n            is_checked=layout.is_checked,",
+        "if place is None else 1,\n            document=document,\n            is_checked=True,",
         "engine/test_strategies.py",
     ),
     Fault(
