@@ -9,7 +9,6 @@ from inspect import signature
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]
 from xarray import SerializationWarning, Variable
 from xarray.backends.zarr import encode_zarr_variable
@@ -88,11 +87,22 @@ def _shown(variable: Variable) -> str:
 _OF_VALUES: Final = ("dtype", "_Unsigned", "scale_factor", "add_offset", *MARKS, "units", "calendar", "char_dim_name")
 
 
-def _units_of(dates: npt.NDArray[np.datetime64]) -> str:
-    """Return the longest units, since 1970, in which all ``dates`` are whole numbers."""
-    units = zip(UNITS_OF_TIME, ("D", "h", "m", "s", "ms", "us"), strict=False)
-    whole = (each for each, unit in units if ((dates.astype(f"M8[{unit}]") == dates) | np.isnat(dates)).all())
-    return f"{next(whole, UNITS_OF_TIME[-1])} since 1970-01-01"
+def _far_dates_as_numbers(variable: Variable) -> Variable:
+    """Return dates as numbers since 1970, in the longest unit in which all are whole.
+
+    For dates that are too far apart for xarray, which subtracts them.
+    """
+    dates = np.asarray(variable.data)
+    missing = np.isnat(dates)
+    units = zip(UNITS_OF_TIME, ("D", "h", "m", "s", "ms", "us", "ns"), strict=True)
+    name, unit = next((name, unit) for name, unit in units if ((dates.astype(f"M8[{unit}]") == dates) | missing).all())
+    encoding = {key: value for key, value in variable.encoding.items() if key not in ("units", "calendar")}
+    if missing.any():
+        encoding.setdefault("_FillValue", np.iinfo(np.int64).min)
+    numbers = dates.astype(f"M8[{unit}]").astype(np.int64)
+    numbers[missing] = encoding.get("_FillValue", 0)
+    told = {**variable.attrs, "units": f"{name} since 1970-01-01", "calendar": "proleptic_gregorian"}
+    return Variable(variable.dims, numbers, told, encoding)
 
 
 def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
@@ -115,10 +125,10 @@ def _encode(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
                 "it to one of NumPy with .astype(...)"
             ) from error
         units = ready.encoding.get("units")
-        if isinstance(error, KeyError) and units is None and ready.dtype.kind == "M":  # too far apart to subtract
-            with_units = variable.copy(deep=False)
-            with_units.encoding = {**variable.encoding, "units": _units_of(np.asarray(ready.data))}
-            return _encode(with_units, name, zarr_format)
+        # what comes of a subtraction beyond the range: OverflowError of newer NumPy, wrong differences of older
+        is_far_apart = isinstance(error, (KeyError, OverflowError))
+        if is_far_apart and units is None and ready.dtype.kind == "M":
+            return _encode(_far_dates_as_numbers(variable), name, zarr_format)
         if isinstance(error, KeyError) and units is not None:
             raise ValueError(
                 f"variable {name!r} of dtype {variable.dtype} cannot be encoded in {units!r}: the units of times are "
