@@ -201,7 +201,7 @@ WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
         "geff": "zardine.vectors.exchange.geff_work:GeffWork",
         "import": "zardine.vectors.exchange.import_work:ImportWork",
         "precomputed": "zardine.vectors.exchange.precomputed.work:PrecomputedWork",
-        "rechunk": "zardine.tools.rechunking.work:RechunkWork",
+        "rechunk": "zardine.tools.rechunk:RechunkWork",
         "reshard": "zardine.tools.resharding.jobs:ReshardWork",
         "verify": "zardine.tools.checking.work:VerifyWork",
     },

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
 from zardine.errors import ConversionError, MetadataError, NodeExistsError, PlanError, Problem
 from zardine.hierarchy.find import describe, find_node
@@ -25,7 +26,6 @@ from zardine.jobs.work import Forecast, Found, Work, holds_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path
-from zardine.nodes.array import Array
 from zardine.settings import parse_bytes, thread_count
 from zardine.sources.opening import foreign_store
 from zardine.stores.base import Store
@@ -34,12 +34,12 @@ from zardine.tools.converting.data import at_once, convert_array, text_of
 from zardine.tools.converting.foreign import may_be_lost_text
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.plan import NodePlan, consolidated, document_text
-from zardine.tools.converting.target import Target
-from zardine.tools.converting.work import ArrayWork, blocks_of, folder_between, gather_stored, steps_of
+from zardine.tools.converting.work import ArrayWork, blocks_of, gather_stored, steps_of
+from zardine.tools.copying.between import folder_between, pieces_read, requests_between
+from zardine.tools.copying.blocks import Blocks
+from zardine.tools.copying.compare import total
+from zardine.tools.copying.new_place import Target
 from zardine.tools.listing import GatheredCells, listing_memory
-from zardine.tools.rechunking.blocks import Blocks
-from zardine.tools.rechunking.copying import pieces_read, requests_between
-from zardine.tools.rechunking.sums import total
 from zardine.tools.sampling import Written, carried_sample, encoded_sample, full_size, stored_sample
 from zardine.tools.seen import NotingStore, digest, seen_now
 
@@ -80,14 +80,14 @@ class ConvertWork(Work):
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        stored = (prod(axis.count for axis in steps[0].source._handle.layout.grids.storage) for steps in self._steps)
-        listing = listing_memory(stored, (work.grid.count for steps in self._steps for work in steps))
+        stored = (prod(axis.count for axis in steps[0].source.layout.grids.storage) for steps in self._steps)
+        listing = listing_memory(stored, (work.grid.cells.count for steps in self._steps for work in steps))
         names = ["list", "read", *("regroup" for _ in self._grids[3:])][: self._last]
         stages = [Stage("list", (BlockGrid.regular((1,), (1,)),), listing + _FIXED)]
         for name, which in zip([*names[1:], "write", "compare"], self._grids[1:], strict=False):
             works = [self._steps[array][step] for array, step in which]
             grids = [
-                BlockGrid.regular((work.grid.count,), (self.per_job[array][step],))
+                BlockGrid.regular((work.grid.cells.count,), (self.per_job[array][step],))
                 for work, (array, step) in zip(works, which, strict=True)
             ]
             numbers = [self.per_job[array][step] * _objects_in(self._steps[array][step]) for array, step in which]
@@ -179,8 +179,8 @@ class ConvertWork(Work):
             return 0
         total = 0
         for array, step, grid, first in self._jobs(stage):
-            cells, each = self._steps[array][step].grid.count, self.per_job[array][step]
-            nbytes = self._works[array].target.nbytes
+            cells, each = self._steps[array][step].grid.cells.count, self.per_job[array][step]
+            nbytes = _nbytes(self._works[array])
             for start, stop in jobs.between(first, first + len(grid)).pairs():
                 low, high = (start - first) * each, min(cells, (stop - first) * each)
                 total += nbytes * high // cells - nbytes * low // cells
@@ -195,8 +195,8 @@ class ConvertWork(Work):
         array, step = self._grids[job.stage][grid]
         work, noting = self._steps[array][step], NotingStore(self.source.store)
         if step == 0:
-            read = Array(noting, work.source.path, work.source.metadata, ArrayConfig())
-            work = replace(work, source=read)
+            source = work.source
+            work = replace(work, source=ArrayHandle(noting, source.path, source.layout, source.config))
         work = replace(work, cells=Ranges(job.share()))
         if job.stage > self._last:
             problems = compare_array(work, job.advance, f"/{self._works[array].target.path}")
@@ -208,12 +208,12 @@ class ConvertWork(Work):
             found = made or None
         if step:
             return JobDone(found=found)
-        keys = work.source._handle.layout.keys
+        keys = work.source.layout.keys
         start = len(work.source.path) + 1 if work.source.path else 0
         seen = [
             (key, version)
             for key, version in noting.versions.items()
-            if version is not None and keys.decode(key[start:], work.source.ndim) is not None
+            if version is not None and keys.decode(key[start:], len(work.source.layout.metadata.shape)) is not None
         ]
         return JobDone(digest(seen), found)
 
@@ -275,7 +275,7 @@ class ConvertWork(Work):
             own = Ranges((start - first, stop - first) for start, stop in mine.pairs())
             work = self._steps[array][step]
             each = self.per_job[array][step]
-            now = seen_now(work.source._handle, work.block_axes, own, per_job=each, surely=surely, note=None)
+            now = seen_now(work.source, work.grid.axes, own, per_job=each, surely=surely, note=None)
             yield from ((first + job, text) for job, text in now)
 
     def after(self, stage: int, jobs: Ranges) -> dict[int, Ranges]:
@@ -302,11 +302,11 @@ class ConvertWork(Work):
         """Return the jobs of a step that read what some of the step before write."""
         before, work = self._steps[array][step - 1 : step + 1]
         each, per_job = self.per_job[array][step - 1 : step + 1]
-        cells = [(start * each, min(stop * each, before.grid.count)) for start, stop in jobs.pairs()]
+        cells = [(start * each, min(stop * each, before.grid.cells.count)) for start, stop in jobs.pairs()]
         if sum(stop - start for start, stop in cells) > _COUNTED:
-            return Ranges([(0, -(-work.grid.count // per_job))])
-        boxes = (before.cuts.box(cell) for start, stop in cells for cell in range(start, stop))
-        return Ranges.of({number // per_job for box in boxes for number in work.cuts.meeting(box)})
+            return Ranges([(0, -(-work.grid.cells.count // per_job))])
+        boxes = (before.grid.box(cell) for start, stop in cells for cell in range(start, stop))
+        return Ranges.of({number // per_job for box in boxes for number in work.grid.meeting(box)})
 
     # before and after
 
@@ -361,7 +361,7 @@ class ConvertWork(Work):
             Records(self.home, plan).void(done, {stage: Ranges([(0, len(self.stages[stage]))]) for stage in again})
             text = f"{self.target} is not what was to be converted, so it stays unfinished"
             raise ConversionError(text, sorted(problems, key=str))
-        self.target.publish(self.plans)
+        self.target.publish({plan.path: plan.target for plan in self.plans})
         self._erase_between()
         self.target.unmark()
         made = (each[0] if isinstance(each, list) else each for each in done.found.get(self._last, {}).values())
@@ -399,7 +399,7 @@ class ConvertWork(Work):
         objects = requests = read = written = 0
         samples = []
         for steps, blocks in zip(self._steps, self.blocks, strict=True):
-            source = steps[0].source._handle
+            source = steps[0].source
             stored, size = stored_sample(source)
             made = _made_of(steps, stored, size)
             several = made.text and len(self._steps) > 1
@@ -420,13 +420,13 @@ class ConvertWork(Work):
                 read += round(size * times) + made.nbytes
             for before, after in pairwise(steps):
                 objects += before.count
-                shards = before.target._handle.layout.sharding is not None
-                requests += requests_between(before.target.store, before.cuts, after.cuts, shards=shards)
-                between = round(full_size(before.target._handle.layout) * made.share)
+                shards = before.target.layout.sharding is not None
+                requests += requests_between(before.target.store, before.grid, after.grid, shards=shards)
+                between = round(full_size(before.target.layout) * made.share)
                 read += between
                 written += between
                 if self.compares:
-                    requests += before.count + pieces_read(before.cuts, after.cuts)
+                    requests += before.count + pieces_read(before.grid, after.grid)
                     read += 2 * between
         told = [each for each in samples if each]
         more = [f"and of {len(told) - _MOST_TOLD} more arrays"] if len(told) > _MOST_TOLD else []
@@ -567,50 +567,55 @@ def plan_jobs(
     return ConvertWork(source, plans, target, target_url, False, tuple(blocks), tuple(per_job), memory)
 
 
-def _arrays_of(source: Store, path: str, target: Target, plan: NodePlan) -> tuple[Array, Array]:
+def _arrays_of(source: Store, path: str, target: Target, plan: NodePlan) -> tuple[ArrayHandle, ArrayHandle]:
     assert isinstance(plan.source, ArrayMetadata)
     assert isinstance(plan.target, ArrayMetadata)
     settings = ArrayConfig()  # whatever this process has set: objects have to be written whole
-    old = Array(source, join_path(path, plan.path), plan.source, settings)
-    new = Array(target.store, join_path(target.path, plan.path), plan.target, settings)
+    old = ArrayHandle(source, join_path(path, plan.path), prepare_layout(plan.source), settings)
+    new = ArrayHandle(target.store, join_path(target.path, plan.path), prepare_layout(plan.target), settings)
     return old, new
 
 
 def _per_job(work: ArrayWork) -> int:
     """Return how many blocks of an array one job makes."""
-    count = max(1, work.grid.count)
-    wanted = min(_JOB_BYTES // max(1, work.target.nbytes // count), _OBJECTS // _objects_in(work))
+    count = max(1, work.grid.cells.count)
+    wanted = min(_JOB_BYTES // max(1, _nbytes(work) // count), _OBJECTS // _objects_in(work))
     return max(1, wanted, -(-count // _MOST_JOBS))
+
+
+def _nbytes(work: ArrayWork) -> int:
+    """Return bytes of all elements of the array."""
+    return prod(work.target.layout.metadata.shape) * work.item_size
 
 
 def _objects_in(work: ArrayWork) -> int:
     """Return how many objects are read or written for a block, about."""
     counts = [
-        prod(axis.count for axis in each._handle.layout.grids.storage) // max(1, work.grid.count)
+        prod(axis.count for axis in each.layout.grids.storage) // max(1, work.grid.cells.count)
         for each in (work.source, work.target)
     ]
     return max(1, *counts)
 
 
 def _memory(work: ArrayWork) -> int:
-    chunks = work.source._handle.layout.chunk_nbytes + work.target._handle.layout.chunk_nbytes
+    chunks = work.source.layout.chunk_nbytes + work.target.layout.chunk_nbytes
     fetched = 0 if work.memory is None else work.memory // 16
     return work.copies * at_once(work) * work.portion_nbytes + 2 * thread_count() * chunks + fetched + _FIXED
 
 
 def _made_of(steps: Sequence[ArrayWork], stored: int, nbytes: int) -> Written:
     """Return what the target of some steps takes; ``stored`` objects of the source have ``nbytes`` bytes."""
-    first, target = steps[0], steps[-1].target._handle
+    first, target = steps[0], steps[-1].target
     if first.behind is not None and all(isinstance(each, Crc32cCodec) for each in first.behind):
         more = sum(each.encoded_size(0) or 0 for each in first.behind)
-        return carried_sample(first.source._handle, target, stored, nbytes, more)
+        return carried_sample(first.source, target, stored, nbytes, more)
     change = partial(text_of, first) if first.as_text else None
-    return encoded_sample(first.source._handle, target, stored, nbytes, change)
+    return encoded_sample(first.source, target, stored, nbytes, change)
 
 
 def _objects_of(work: ArrayWork, stored: int) -> int:
     """Return how many objects of the target are made, about, of so many of the source."""
-    total = prod(axis.count for axis in work.source._handle.layout.grids.storage)
+    total = prod(axis.count for axis in work.source.layout.grids.storage)
     return work.count if stored >= total else round(work.count * stored / max(1, total))
 
 

@@ -1,7 +1,7 @@
 """Jobs that copy an array block by block into other chunks, straight or by way of arrays between; nothing else.
 
 Blocks are boxes of *cells*: elements, or whole chunks where these are moved as the encoded bytes they are. What makes
-the copy count is said by those that build on this: rechunking (:mod:`zardine.tools.rechunking.work`) and resharding.
+the copy count is said by those that build on this: rechunking (at a new place) and resharding (in place, too).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import pairwise
 from math import prod
 from typing import Any, Final
 
@@ -20,16 +20,13 @@ import numpy.typing as npt
 
 from zardine.cache import Cache
 from zardine.chunk_grids.axis import Axis
-from zardine.creation.v3 import new_array_metadata
 from zardine.engine.array_config import ArrayConfig, WriteStrategy
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
-from zardine.engine.read import read_plan
 from zardine.engine.read_ahead import window
 from zardine.engine.stored import stored_objects
 from zardine.engine.write import write_plan
 from zardine.errors import PlanError
-from zardine.hierarchy.find import HIDDEN
 from zardine.indexing.boxes import box_of
 from zardine.indexing.plan import plan_grid
 from zardine.jobs.job import Job, JobDone
@@ -41,13 +38,12 @@ from zardine.limits import check_size, within_memory
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.settings import thread_count
-from zardine.stores.base import Store
-from zardine.tools.rechunking.append import append_block, array_prefix
-from zardine.tools.rechunking.blocks import Between, Blocks
-from zardine.tools.rechunking.cells import cell_of, in_cells, item_size_of, share_of, stage_grids
-from zardine.tools.rechunking.differing import pieces_along, pieces_of
-from zardine.tools.rechunking.sums import sum_of, total
-from zardine.tools.resharding.move import encoded_chunks, put_encoded
+from zardine.tools.copying.append import append_block, array_prefix
+from zardine.tools.copying.array_blocks import cell_of, in_cells, item_size_of, share_of, stage_grids
+from zardine.tools.copying.between import between_of, pieces_read, requests_between
+from zardine.tools.copying.blocks import Blocks
+from zardine.tools.copying.compare import sum_of, total
+from zardine.tools.copying.move import encoded_chunks, keys_of, put_encoded, read_elements
 from zardine.tools.sampling import carried_sample, encoded_sample, full_size, stored_sample
 from zardine.tools.seen import Buckets, NotingStore, digest, lists_versions, seen_now
 
@@ -158,7 +154,8 @@ class CopyWork(Work):
         noting = NotingStore(self.source.store)
         source = self._handle(Place(noting, self.source.path), self._old_layout, watched=self._watches)
         found = self._copy(job, source, box)
-        return JobDone(digest((key, noting.versions.get(key)) for key in set(self._source_keys(box))), found)
+        keys = keys_of(source, box_of(self._elements(box)))
+        return JobDone(digest((key, noting.versions.get(key)) for key in keys), found)
 
     @property
     def _watches(self) -> bool:
@@ -205,11 +202,9 @@ class CopyWork(Work):
     def _read(self, stage: int, source: ArrayHandle, box: Box) -> npt.NDArray[Any]:
         """Return the cells of a box: elements, or encoded chunks (``None`` where nothing is stored)."""
         region = box_of(self._elements(box)) if stage == 0 else box_of(box)
-        plan = plan_grid(region, source.layout.grids)
         if self.encoded and stage == 0:
-            return encoded_chunks(source, plan)
-        values = np.empty(region.full_shape, source.layout.metadata.dtype)
-        read_plan(source, plan, values)
+            return encoded_chunks(source, plan_grid(region, source.layout.grids))
+        values = read_elements(source, region)
         if self.encoded:
             values[values == b""] = None
         return values
@@ -251,15 +246,6 @@ class CopyWork(Work):
                 handle.store.erase_values([key for key, _ in stored_objects(handle)])
 
     # what the jobs saw
-
-    def _source_keys(self, box: Box) -> Iterator[str]:
-        """Give the keys of all source objects that have elements of a box."""
-        key = self._handle(self.source, self._old_layout).key
-        ranges = []
-        for axis, (start, stop) in zip(self._old_layout.grids.storage, self._elements(box), strict=True):
-            first, last = axis.locate(np.array([start, max(start, stop - 1)], np.int64))[0].tolist()
-            ranges.append(range(first, last + 1))
-        return map(key, product(*ranges))
 
     def seen(self, stage: int, jobs: Ranges, *, surely: bool) -> Iterator[tuple[int, str]]:
         if stage:
@@ -378,51 +364,4 @@ def _begun_before(axis: Axis, end: int) -> int:
     return 0 if end == 0 else axis.find(end - 1) + 1
 
 
-def pieces_read(first: BlockGrid, second: BlockGrid) -> int:
-    """Return how many pieces of the blocks of a grid those of the following one read."""
-    return prod(map(pieces_along, first.axes, second.axes))
-
-
-def requests_between(store: Store, first: BlockGrid, second: BlockGrid, *, shards: bool) -> int:
-    """Return requests for an array between: what is stored is written and erased, and each piece is read.
-
-    What is stored are ``shards``, whose indexes are read once, else the pieces.
-    """
-    pieces = pieces_read(first, second)
-    stored = len(first) if shards else pieces
-    return stored + len(first) * shards + -(-stored // store.erased_together) + pieces
-
-
-def between_of(old: ArrayMetadata, between: Between, grids: Sequence[BlockGrid], *, encoded: bool) -> ArrayMetadata:
-    """Return the metadata of an array between, which the blocks of the first of two grids write, and the others read.
-
-    It is raw, with a crc32c behind each piece; its document is never stored. Its elements are those of ``old``, or
-    ``encoded`` chunks.
-    """
-    first, second = grids
-    shape = tuple(axis.length for axis in first.axes)
-    chunks: Any = between.inner
-    if not between.inner and shape:
-        chunks = [_lengths(pieces_of(*axes)) for axes in zip(first.axes, second.axes, strict=True)]
-    made = new_array_metadata(
-        shape=shape,
-        dtype="variable_length_bytes" if encoded else old.data_type,
-        chunks=chunks,
-        shards=between.block if between.inner else None,
-        filters=None,
-        compressors=None,
-        checksum=True,
-    )
-    return made if encoded else replace(made, fill=old.fill)
-
-
-def _lengths(axis: Axis) -> int | list[int]:
-    return axis.runs[0][0] if axis.is_regular else list(axis.lengths())
-
-
-def default_between(target: Place) -> Place:
-    """Return where arrays between are, if the user says nothing else."""
-    return Place(target.store, join_path(target.path, f"{HIDDEN}/between"), target.url)
-
-
-__all__ = ["CopyWork", "between_of", "default_between", "parts_of", "pieces_read", "requests_between"]
+__all__ = ["CopyWork", "parts_of"]

@@ -1,0 +1,11 @@
+"""One way to move what is stored of an array from one layout to another, in three ideas.
+
+- *Blocks* (:mod:`.blocks`, :mod:`.counted_blocks`, :mod:`.array_blocks`): which boxes, in which order, so that they fit
+  into memory and little is read twice; where no such boxes are, by way of arrays :mod:`.between`.
+- *Move* (:mod:`.move`, :mod:`.append`): a box from one array to the other, as the encoded bytes that its chunks are, or
+  decoded and encoded; and :mod:`.compare`, whether both hold the same.
+- *Commit*: how what was made comes to count. At a new place (:mod:`.new_place`), whose documents come last; or in
+  place, by one switch of the document (:mod:`zardine.tools.resharding.in_place`).
+
+:mod:`.work` makes jobs of them for one array. A tool is its choice of the three, its command and its report.
+"""
