@@ -14,6 +14,7 @@ from zardine.codecs.base import BytesBytesCodec
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
+from zardine.engine.nested_objects import nested
 from zardine.engine.stored import stored_objects
 from zardine.errors import UnsupportedError
 from zardine.indexing.boxes import box_of, cut_box
@@ -26,7 +27,6 @@ from zardine.tools.copying.array_blocks import (
     Shape,
     blocks_for,
     least_memory,
-    nested,
     share_of,
     source_axes,
     stage_grids,

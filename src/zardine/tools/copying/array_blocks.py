@@ -21,8 +21,7 @@ _COPIES_FAR: Final = 3
 """The same where stores are no local files, so that what is fetched or sent is there as well."""
 _VARIABLE: Final = 16
 """Bytes that an element of varying length is taken for."""
-_OF_AN_OBJECT: Final = 1024
-"""Bytes that a new object takes beside its elements while it is made, about."""
+
 
 Shape = tuple[int, ...]
 
@@ -148,31 +147,6 @@ def with_more_jobs(old: ArrayLayout, new: ArrayLayout, blocks: Blocks, wanted: i
     return smaller_counted_blocks(axes, target, blocks, most)
 
 
-def nested(outer: Sequence[Axis], inner: Sequence[Axis]) -> Shape:
-    """Return how many inner objects along each axis lie in an outer one: 1 where their borders do not allow that."""
-    return tuple(
-        max(1, min(old.runs[0][0] // new.runs[0][0], new.count))
-        if old.is_regular and new.is_regular and old.runs[0][0] % new.runs[0][0] == 0
-        else 1
-        for old, new in zip(outer, inner, strict=True)
-    )
-
-
-def objects_together(old: ArrayLayout, new: ArrayLayout, most: int) -> Shape:
-    """Return how many new objects along each axis are made together: those of one old object, where borders allow.
-
-    Fewer where the elements of so many would take more than ``most`` bytes, one at least; one where nobody knows what
-    they take.
-    """
-    sizes = list(nested(old.grids.storage, new.grids.storage))
-    known = new.metadata.data_type.item_size is not None
-    room = max(1, most // (max(1, new.object_nbytes) + _OF_AN_OBJECT)) if known else 1
-    for i, size in enumerate(sizes):  # the first axes first, so that what is read of a shard lies together
-        fits = max(1, room // prod(sizes[i + 1 :]))
-        sizes[i] = size if size <= fits else -(-size // -(-size // fits))
-    return tuple(sizes)
-
-
 def _largest(axes: Sequence[Axis]) -> Shape:
     return tuple(axis.longest for axis in axes)
 
@@ -184,8 +158,6 @@ __all__ = [
     "in_cells",
     "item_size_of",
     "least_memory",
-    "nested",
-    "objects_together",
     "share_of",
     "source_axes",
     "stage_grids",

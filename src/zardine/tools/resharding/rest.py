@@ -12,13 +12,13 @@ from math import prod
 import numpy as np
 
 from zardine.engine.handle import ArrayHandle
+from zardine.engine.nested_objects import boxes_together, objects_together
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each
-from zardine.indexing.boxes import boxes_beyond, cut_box, ranges_of
+from zardine.indexing.boxes import boxes_beyond, ranges_of
 from zardine.indexing.selection import GridSelection
 from zardine.limits import within_memory
 from zardine.settings import thread_count
-from zardine.tools.copying.array_blocks import objects_together
 from zardine.tools.copying.move import keys_of, move
 from zardine.tools.seen import digest
 
@@ -71,9 +71,8 @@ class Rest:
             least = min(planned, length)
             which = int(axis.locate(np.array([least], np.int64))[0][0]) if moved and least else 0
             cuts.append(min(axis.start(which), length) if moved else length)
-        pieces = [axis.together(number) for axis, number in zip(axes, shape, strict=True)]
         for slab in boxes_beyond((0,) * len(axes), cuts, self.shape):
-            yield from cut_box(slab, pieces)
+            yield from boxes_together(target.layout, shape, slab)
 
 
 def _seen(handle: ArrayHandle, keys: Iterable[str]) -> str:
