@@ -20,13 +20,12 @@ from zardine.jobs.job import Job
 from zardine.limits import within_memory
 from zardine.settings import thread_count
 from zardine.tools.converting.work import ArrayWork
+from zardine.tools.copying.array_blocks import fetched_ahead
 from zardine.tools.copying.compare import sum_of
 from zardine.tools.copying.move import keys_of, move, read_elements, write_elements
 
 _MOST_AT_ONCE = 4
 """Portions that are in memory at a time."""
-_WINDOW = 16
-"""One part in so many of the memory is for fetching ahead."""
 
 
 def convert_array(work: ArrayWork, job: Job, *, sums: bool = False) -> tuple[int, str | None]:
@@ -69,7 +68,7 @@ def convert_array(work: ArrayWork, job: Job, *, sums: bool = False) -> tuple[int
 
 def fetched(work: ArrayWork) -> AbstractContextManager[None]:
     """Bound what is fetched ahead by the memory of the work."""
-    return nullcontext() if work.memory is None else window(max(2**20, work.memory // _WINDOW))
+    return nullcontext() if work.memory is None else window(fetched_ahead(work.memory))
 
 
 def read_source(work: ArrayWork, box: GridSelection) -> npt.NDArray[Any]:

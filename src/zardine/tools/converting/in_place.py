@@ -36,7 +36,7 @@ from zardine.tools.converting.plan import (
     remark_on_fill,
 )
 from zardine.tools.converting.to_v3 import explain_type
-from zardine.tools.converting.work import ArrayWork, gather_stored, work_of
+from zardine.tools.converting.work import ArrayWork, gather_stored, steps_of
 from zardine.tools.listing import GatheredCells
 from zardine.tools.progress import Progress, Steps
 
@@ -100,7 +100,7 @@ class InPlace:
                     ArrayHandle(store, place, prepare_layout(each), ArrayConfig(), watched=False)
                     for each in (plan.source, plan.target)
                 )
-                work = work_of(before, after)
+                (work,) = steps_of(before, after)
                 found = GatheredCells()
                 gather_stored(found, 0, work.source, [work])
                 works.append(replace(work, cells=found.cells((0, 0))))

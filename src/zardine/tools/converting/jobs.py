@@ -35,7 +35,8 @@ from zardine.tools.converting.foreign import may_be_lost_text
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.plan import NodePlan, consolidated, document_text
 from zardine.tools.converting.work import ArrayWork, blocks_of, gather_stored, steps_of
-from zardine.tools.copying.between import folder_between, pieces_read, requests_between
+from zardine.tools.copying.array_blocks import OF_A_JOB, fetched_ahead
+from zardine.tools.copying.between import folder_between, passage, pieces_read
 from zardine.tools.copying.blocks import Blocks
 from zardine.tools.copying.compare import total
 from zardine.tools.copying.new_place import Target
@@ -55,8 +56,6 @@ _OBJECTS: Final = 2**14
 """Objects that a job reads or writes, where there would not be too many jobs."""
 _OBJECT: Final = 300
 """Bytes that each of them takes beside its elements, about."""
-_FIXED: Final = 16 * 2**20
-"""Bytes that a job takes beside its portions, about."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class ConvertWork(Work):
         stored = (prod(axis.count for axis in steps[0].source.layout.grids.storage) for steps in self._steps)
         listing = listing_memory(stored, (work.grid.cells.count for steps in self._steps for work in steps))
         names = ["list", "read", *("regroup" for _ in self._grids[3:])][: self._last]
-        stages = [Stage("list", (BlockGrid.regular((1,), (1,)),), listing + _FIXED)]
+        stages = [Stage("list", (BlockGrid.regular((1,), (1,)),), listing + OF_A_JOB)]
         for name, which in zip([*names[1:], "write", "compare"], self._grids[1:], strict=False):
             works = [self._steps[array][step] for array, step in which]
             grids = [
@@ -92,7 +91,7 @@ class ConvertWork(Work):
             ]
             numbers = [self.per_job[array][step] * _objects_in(self._steps[array][step]) for array, step in which]
             memory = (_memory(work) + number * _OBJECT for work, number in zip(works, numbers, strict=True))
-            stages.append(Stage(name, tuple(grids), max(memory, default=_FIXED)))
+            stages.append(Stage(name, tuple(grids), max(memory, default=OF_A_JOB)))
         return tuple(stages)
 
     @cached_property
@@ -396,7 +395,7 @@ class ConvertWork(Work):
     # forecasts
 
     def forecast(self) -> Forecast:
-        objects = requests = read = written = 0
+        found = Forecast(0, 0, 0, 0)
         samples = []
         for steps, blocks in zip(self._steps, self.blocks, strict=True):
             source = steps[0].source
@@ -405,32 +404,24 @@ class ConvertWork(Work):
             several = made.text and len(self._steps) > 1
             samples.append(f"/{steps[-1].target.path}: {made.text}" if several else made.text)
             times = 1.0 if blocks is None else blocks.times_read
-            cells = max(
+            reads = round(stored * times) * (2 if source.layout.sharding is not None and times > 1 else 1)
+            reads += max(
                 made.objects, _objects_of(steps[-1], stored)
             )  # of what is empty it is asked whether it is there
-            objects += made.objects
-            reads = round(stored * times) * (2 if source.layout.sharding is not None and times > 1 else 1)
-            requests += reads + cells
-            if not self.source.store.supports_listing:  # each is looked at when the plan is finished
-                requests += prod(axis.count for axis in source.layout.grids.storage)
-            read += round(size * times)
-            written += made.nbytes
+            looks = 0  # at each object when the plan is finished
+            if not self.source.store.supports_listing:
+                looks = prod(axis.count for axis in source.layout.grids.storage)
+            found += Forecast(made.objects, reads + looks, round(size * times), made.nbytes)
             if self.compares:
-                requests += reads + cells
-                read += round(size * times) + made.nbytes
+                found += Forecast(0, reads, round(size * times) + made.nbytes, 0)
             for before, after in pairwise(steps):
-                objects += before.count
-                shards = before.target.layout.sharding is not None
-                requests += requests_between(before.target.store, before.grid, after.grid, shards=shards)
-                between = round(full_size(before.target.layout) * made.share)
-                read += between
-                written += between
+                nbytes = round(full_size(before.target.layout) * made.share)
+                found += passage(before.target, before.grid, after.grid, nbytes)
                 if self.compares:
-                    requests += before.count + pieces_read(before.grid, after.grid)
-                    read += 2 * between
+                    found += Forecast(0, before.count + pieces_read(before.grid, after.grid), 2 * nbytes, 0)
         told = [each for each in samples if each]
         more = [f"and of {len(told) - _MOST_TOLD} more arrays"] if len(told) > _MOST_TOLD else []
-        return Forecast(objects, requests, read, written, "; ".join(told[:_MOST_TOLD] + more))
+        return replace(found, sample="; ".join(told[:_MOST_TOLD] + more))
 
     # JSON
 
@@ -599,8 +590,8 @@ def _objects_in(work: ArrayWork) -> int:
 
 def _memory(work: ArrayWork) -> int:
     chunks = work.source.layout.chunk_nbytes + work.target.layout.chunk_nbytes
-    fetched = 0 if work.memory is None else work.memory // 16
-    return work.copies * at_once(work) * work.portion_nbytes + 2 * thread_count() * chunks + fetched + _FIXED
+    fetched = 0 if work.memory is None else fetched_ahead(work.memory)
+    return work.copies * at_once(work) * work.portion_nbytes + 2 * thread_count() * chunks + fetched + OF_A_JOB
 
 
 def _made_of(steps: Sequence[ArrayWork], stored: int, nbytes: int) -> Written:

@@ -118,7 +118,7 @@ class ArrayWork:
 
 
 def blocks_of(source: ArrayHandle, target: ArrayHandle, memory: int | None = None) -> Blocks | None:
-    """Return the blocks in which all of ``target`` is made of ``source``; ``None``: those of :func:`work_of`. No I/O.
+    """Return the blocks in which all of ``target`` is made of ``source``; ``None``: its own, object by object. No I/O.
 
     No object of the source is read more than twice, if need be by way of arrays between, and a worker takes about
     ``memory``. Raises ``ValueError`` where a chunk of the source or an object of the target does not fit.
@@ -159,8 +159,8 @@ def blocks_of(source: ArrayHandle, target: ArrayHandle, memory: int | None = Non
 def steps_of(
     source: ArrayHandle,
     target: ArrayHandle,
-    blocks: Blocks | None,
-    between: tuple[Store, str],
+    blocks: Blocks | None = None,
+    between: tuple[Store, str] | None = None,
     memory: int | None = None,
     *,
     as_text: bool = False,
@@ -168,66 +168,38 @@ def steps_of(
 ) -> tuple[ArrayWork, ...]:
     """Work out how all of ``target`` is made of ``source``: straight, or by way of arrays between. No I/O.
 
-    Arrays between are in the store, below the folder, that ``between`` names.
+    Without ``blocks`` those objects of the target are made together that lie in one of the source. Arrays between are
+    in the store, below the folder, that ``between`` names.
     """
-    if blocks is None or not blocks.between:
-        made = work_of(source, target, blocks, as_text=as_text, everything=everything)
-        return (replace(made, memory=memory),)
-    grids = stage_grids(source.layout, target.layout, blocks, (1,) * len(target.layout.metadata.shape))
-    arrays = [source]
-    for number, (each, cut) in enumerate(zip(blocks.between, pairwise(grids), strict=True)):
-        layout = prepare_layout(between_of(target.layout.metadata, each, cut, encoded=False))
-        arrays.append(ArrayHandle(between[0], join_path(between[1], str(number)), layout, ArrayConfig()))
-    arrays.append(target)
-    share = share_of((source.store, target.store))
-    memory = _MEMORY if memory is None else memory
-    steps = []
-    for (old, new), grid in zip(pairwise(arrays), grids, strict=True):
-        made = _work_in(old, new, grid, grid.axes, as_text=as_text and old is source, everything=True)
-        steps.append(replace(made, copies=share - (share > 2), memory=memory))
-    return tuple(steps)
-
-
-def work_of(
-    source: ArrayHandle,
-    target: ArrayHandle,
-    blocks: Blocks | None = None,
-    *,
-    as_text: bool = False,
-    everything: bool = False,
-) -> ArrayWork:
-    """Work out how all of ``target`` is made of ``source`` straight, in ``blocks``. No I/O.
-
-    Without ``blocks`` those objects of the target are made together that lie in one of the source.
-    """
-    if blocks is not None:
-        (grid,) = stage_grids(source.layout, target.layout, blocks, (1,) * len(target.layout.metadata.shape))
-        parts = grid.axes
-    else:
-        axes = target.layout.grids.storage
-        per_block, portion = (
-            tuple(axis.together(number) for axis, number in zip(axes, numbers, strict=True))
-            for numbers in _own_blocks(source.layout, target.layout)
+    old, new = source.layout, target.layout
+    if blocks is None:
+        per_block, parts = (
+            tuple(axis.together(number) for axis, number in zip(new.grids.storage, numbers, strict=True))
+            for numbers in _own_blocks(old, new)
         )
-        grid, parts = BlockGrid(per_block), portion
-    return _work_in(source, target, grid, parts, as_text=as_text, everything=everything)
-
-
-def _work_in(
-    source: ArrayHandle,
-    target: ArrayHandle,
-    grid: BlockGrid,
-    parts: tuple[Axis, ...],
-    *,
-    as_text: bool,
-    everything: bool,
-) -> ArrayWork:
-    """Work out how all of ``target`` is made in the blocks of a grid of elements, which are of whole objects."""
-    behind = None
-    if source.store.is_foreign and not as_text and not everything:
-        behind = appended_codecs(source.layout, target.layout)
-    unwatched = replace(target, watched=False)  # nobody else knows of it
-    return ArrayWork(source, unwatched, as_text, Ranges([(0, grid.cells.count)]), grid, parts, behind)
+        grids, all_parts = [BlockGrid(per_block)], [parts]
+    else:
+        grids = stage_grids(old, new, blocks, (1,) * len(new.metadata.shape))
+        all_parts = [grid.axes for grid in grids]
+    arrays, behind, copies = [source], None, COPIES
+    if blocks is not None and blocks.between:
+        assert between is not None
+        for number, (each, cut) in enumerate(zip(blocks.between, pairwise(grids), strict=True)):
+            layout = prepare_layout(between_of(new.metadata, each, cut, encoded=False))
+            path = join_path(between[1], str(number))
+            arrays.append(ArrayHandle(between[0], path, layout, ArrayConfig(), watched=False))
+        share = share_of((source.store, target.store))
+        copies = share - (share > 2)
+        memory = _MEMORY if memory is None else memory
+    elif source.store.is_foreign and not as_text and not everything:
+        behind = appended_codecs(old, new)
+    arrays.append(replace(target, watched=False))  # nobody else knows of it
+    return tuple(
+        ArrayWork(
+            *pair, as_text and pair[0] is source, Ranges([(0, grid.cells.count)]), grid, each, behind, copies, memory
+        )
+        for pair, grid, each in zip(pairwise(arrays), grids, all_parts, strict=True)
+    )
 
 
 def _own_blocks(old: ArrayLayout, new: ArrayLayout) -> tuple[Shape, Shape]:
@@ -258,4 +230,4 @@ def gather_stored(found: GatheredCells, array: int, source: ArrayHandle, works: 
             found.add((array, step), work.cells)
 
 
-__all__ = ["COPIES", "ArrayWork", "blocks_of", "gather_stored", "steps_of", "work_of"]
+__all__ = ["COPIES", "ArrayWork", "blocks_of", "gather_stored", "steps_of"]

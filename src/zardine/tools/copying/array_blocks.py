@@ -19,9 +19,12 @@ _COPIES: Final = 2
 """A block is in memory that often at most: as elements, and encoded."""
 _COPIES_FAR: Final = 3
 """The same where stores are no local files, so that what is fetched or sent is there as well."""
+_WINDOW: Final = 16
+"""One part in so many of the memory is for fetching ahead."""
+OF_A_JOB: Final = 16 * 2**20
+"""Bytes that a job takes beside its blocks, about."""
 _VARIABLE: Final = 16
 """Bytes that an element of varying length is taken for."""
-
 
 Shape = tuple[int, ...]
 
@@ -56,6 +59,11 @@ def item_size_of(layout: ArrayLayout) -> int:
 def share_of(stores: Iterable[Store]) -> int:
     """Return which part of the memory a block may take: one in so many."""
     return _COPIES if all(files_to_read(store) for store in stores) else _COPIES_FAR + 1
+
+
+def fetched_ahead(memory: int) -> int:
+    """Return bytes of the memory of a job that are for fetching ahead."""
+    return max(2**20, memory // _WINDOW)
 
 
 def blocks_for(
@@ -152,9 +160,11 @@ def _largest(axes: Sequence[Axis]) -> Shape:
 
 
 __all__ = [
+    "OF_A_JOB",
     "blocks_for",
     "cell_of",
     "cells_of",
+    "fetched_ahead",
     "in_cells",
     "item_size_of",
     "least_memory",

@@ -13,10 +13,12 @@ from typing import Any
 
 from zardine.chunk_grids.axis import Axis
 from zardine.creation.v3 import new_array_metadata
+from zardine.engine.handle import ArrayHandle
 from zardine.errors import MetadataError
 from zardine.hierarchy.find import HIDDEN
 from zardine.jobs.places import Place
 from zardine.jobs.stages import BlockGrid
+from zardine.jobs.work import Forecast
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store
@@ -31,14 +33,15 @@ def pieces_read(first: BlockGrid, second: BlockGrid) -> int:
     return prod(map(pieces_along, first.axes, second.axes))
 
 
-def requests_between(store: Store, first: BlockGrid, second: BlockGrid, *, shards: bool) -> int:
-    """Return requests for an array between: what is stored is written and erased, and each piece is read.
+def passage(array: ArrayHandle, first: BlockGrid, second: BlockGrid, nbytes: int) -> Forecast:
+    """Return what it takes to write an array between in the blocks of a grid, and to read and erase it.
 
-    What is stored are ``shards``, whose indexes are read once, else the pieces.
+    It has ``nbytes`` bytes. What is stored of it are shards, whose indexes are read once, else the pieces.
     """
-    pieces = pieces_read(first, second)
-    stored = len(first) if shards else pieces
-    return stored + len(first) * shards + -(-stored // store.erased_together) + pieces
+    pieces, shards = pieces_read(first, second), array.layout.sharding is not None
+    objects = len(first) if shards else pieces
+    requests = objects + len(first) * shards + -(-objects // array.store.erased_together) + pieces
+    return Forecast(objects, requests, nbytes, nbytes)
 
 
 def between_of(old: ArrayMetadata, between: Between, grids: Sequence[BlockGrid], *, encoded: bool) -> ArrayMetadata:
@@ -91,4 +94,4 @@ def can_be_between(target: ArrayMetadata) -> bool:
     return True
 
 
-__all__ = ["between_of", "can_be_between", "default_between", "folder_between", "pieces_read", "requests_between"]
+__all__ = ["between_of", "can_be_between", "default_between", "folder_between", "passage", "pieces_read"]

@@ -39,18 +39,21 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.settings import thread_count
 from zardine.tools.copying.append import append_block, array_prefix
-from zardine.tools.copying.array_blocks import cell_of, in_cells, item_size_of, share_of, stage_grids
-from zardine.tools.copying.between import between_of, pieces_read, requests_between
+from zardine.tools.copying.array_blocks import (
+    OF_A_JOB,
+    cell_of,
+    fetched_ahead,
+    in_cells,
+    item_size_of,
+    share_of,
+    stage_grids,
+)
+from zardine.tools.copying.between import between_of, passage
 from zardine.tools.copying.blocks import Blocks
 from zardine.tools.copying.compare import sum_of, total
 from zardine.tools.copying.move import encoded_chunks, keys_of, put_encoded, read_elements
 from zardine.tools.sampling import carried_sample, encoded_sample, full_size, stored_sample
 from zardine.tools.seen import Buckets, NotingStore, digest, lists_versions, seen_now
-
-_FIXED: Final = 16 * 2**20
-"""Bytes that a job takes beside its blocks, about."""
-_WINDOW: Final = 16
-"""One part in so many of the memory is for fetching ahead."""
 
 _OF_A_CHUNK: Final = 64
 """Bytes that a chunk along an axis takes in the plan of a block, about."""
@@ -122,11 +125,7 @@ class CopyWork(Work):
         chunks = max(self._old_layout.chunk_nbytes, self._new_layout.chunk_nbytes)
         copies = share_of(place.store for place in self.places())
         copies -= copies > 2  # what a block leaves free
-        return copies * size + 2 * thread_count() * chunks + self._window + _FIXED
-
-    @property
-    def _window(self) -> int:
-        return max(2**20, self.max_memory // _WINDOW)
+        return copies * size + 2 * thread_count() * chunks + fetched_ahead(self.max_memory) + OF_A_JOB
 
     @cached_property
     def _old_layout(self) -> ArrayLayout:
@@ -185,7 +184,7 @@ class CopyWork(Work):
             target = replace(target, store=guarded)
         elif job.looks:
             target.store.wait_for_writers(array_prefix(target))  # what a late worker appends is there by then
-        with window(self._window), within_memory("a block", size, array=target.path):
+        with window(fetched_ahead(self.max_memory)), within_memory("a block", size, array=target.path):
             values = self._read(job.stage, source, box)
             job.advance(size // 2)
             sums = sum_of(values) if self.blocks.between else None
@@ -300,18 +299,14 @@ class CopyWork(Work):
         if self._old_layout.sharding is not None and self.blocks.times_read > 1:
             reads += stored * self.blocks.times_read  # of parts, the index and the chunks
         looks = 0 if lists_versions(self.source.store) else self.looks * asked
-        objects, written = made.objects, made.nbytes
         requests = round(reads) + looks + put  # of what is empty it is asked whether it is there
         read = int(size * (1 if self.encoded else self.blocks.times_read))
+        found = Forecast(made.objects, requests, read, made.nbytes, made.text)
         for number, (stage, following) in enumerate(pairwise(self.stages)):
-            assert self.between is not None
-            pair = stage.grids[0], following.grids[0]
-            objects += pieces_read(*pair) if self.blocks.counted else len(stage)
-            requests += requests_between(self.between.store, *pair, shards=not self.blocks.counted)
-            between = size if self.encoded else round(full_size(self._between(number).layout) * made.share)
-            read += between
-            written += between
-        return Forecast(objects, requests, read, written, made.text)
+            array = self._between(number)
+            nbytes = size if self.encoded else round(full_size(array.layout) * made.share)
+            found += passage(array, stage.grids[0], following.grids[0], nbytes)
+        return found
 
     # JSON
 
