@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Required, TypedDict, Unpack
 
@@ -17,7 +16,7 @@ from zardine.creation.options import ChunksLike, CodecsLike, ShardsLike
 from zardine.creation.v3 import new_array_metadata
 from zardine.engine.freshness import GENERATION, generation_of
 from zardine.engine.layout import ArrayLayout, prepare_layout
-from zardine.engine.stored import stored_objects
+from zardine.engine.stored import erase_stored
 from zardine.errors import ContainsArrayError, MetadataError, NodeExistsError, PlanError
 from zardine.hierarchy.find import describe, find_node, load_array
 from zardine.hierarchy.place import check_new_place, find_place, overlap
@@ -205,17 +204,8 @@ class RechunkWork(CopyWork):
         return Target(self.target.store, self.target.path, str(self.source), plan, options, "rechunk")
 
     def begin(self, plan: str) -> None:
-        mark = self._mark(plan)
-        if not self._look(mark):
-            with suppress(NodeExistsError):  # another worker was faster
-                mark.begin(overwrite=False)
-            if not self._look(mark):
-                raise NodeExistsError(f"{self.target} was begun and cancelled just now: begin again")
-
-    def _look(self, mark: Target) -> bool:
-        """Return whether this plan is begun. Raises where the place is taken."""
         try:
-            return mark.look(overwrite=False, resume=True, way=_WAY)
+            self._mark(plan).take(_WAY)
         except OtherConversionError as error:
             anew = "cancelling its plan, or erasing what is there, and calling again"
             raise NodeExistsError(error.in_words(lambda name, value: f"{name}={value}", anew=anew)) from None
@@ -245,7 +235,7 @@ class RechunkWork(CopyWork):
             handle = self._target()
             if self.blocks.appends:
                 handle.store.wait_for_writers(array_prefix(handle))  # who comes later is not wanted, and sees that
-            handle.store.erase_values([key for key, _ in stored_objects(handle)])
+            erase_stored(handle)
             self.erase_between()
             mark.unmark()
 

@@ -15,7 +15,8 @@ from zardine.codecs.crc32c import Crc32cCodec
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
-from zardine.errors import ConversionError, MetadataError, NodeExistsError, PlanError, Problem
+from zardine.engine.stored import erase_stored
+from zardine.errors import ConversionError, MetadataError, PlanError, Problem
 from zardine.hierarchy.find import describe, find_node
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place, Places, whole_url
@@ -39,10 +40,11 @@ from zardine.tools.copying.array_blocks import OF_A_JOB, fetched_ahead
 from zardine.tools.copying.between import folder_between, passage, pieces_read
 from zardine.tools.copying.blocks import Blocks
 from zardine.tools.copying.compare import total
+from zardine.tools.copying.move import keys_of
 from zardine.tools.copying.new_place import Target
 from zardine.tools.listing import GatheredCells, listing_memory
 from zardine.tools.sampling import Written, carried_sample, encoded_sample, full_size, stored_sample
-from zardine.tools.seen import NotingStore, digest, seen_now
+from zardine.tools.seen import NotingStore, seen_now
 
 _MOST_TOLD: Final = 3
 """Arrays of which a plan says what was looked at to forecast them."""
@@ -207,14 +209,8 @@ class ConvertWork(Work):
             found = made or None
         if step:
             return JobDone(found=found)
-        keys = work.source.layout.keys
-        start = len(work.source.path) + 1 if work.source.path else 0
-        seen = [
-            (key, version)
-            for key, version in noting.versions.items()
-            if version is not None and keys.decode(key[start:], len(work.source.layout.metadata.shape)) is not None
-        ]
-        return JobDone(digest(seen), found)
+        keys = (key for box in work.portions() for key in keys_of(work.source, box))
+        return JobDone(noting.digest(keys), found)
 
     def _list(self, job: Job) -> list[list[Any]]:
         """Return which blocks of each step of each array have something in them; as JSON."""
@@ -326,12 +322,7 @@ class ConvertWork(Work):
             )
 
     def begin(self, plan: str) -> None:
-        if not self.target.look(overwrite=False, resume=True, way="a plan needs an empty place"):
-            try:
-                self.target.begin(overwrite=False)
-            except NodeExistsError:
-                if not self.target.is_begun():  # else another worker of this plan was faster
-                    raise
+        self.target.take("a plan needs an empty place")
 
     def is_finished(self, plan: str) -> bool:
         try:
@@ -388,7 +379,7 @@ class ConvertWork(Work):
     def cancel(self, plan: str) -> None:
         if self.target.is_begun():
             for work in self._works:
-                self.target.store.erase_values(list(replace(work, cells=Ranges()).unplanned()))
+                erase_stored(work.target)
             self._erase_between()
             self.target.unmark()
 

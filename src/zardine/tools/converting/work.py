@@ -26,6 +26,7 @@ from zardine.stores.base import Store
 from zardine.tools.copying.array_blocks import (
     Shape,
     blocks_for,
+    copies_of,
     least_memory,
     share_of,
     source_axes,
@@ -188,8 +189,7 @@ def steps_of(
             layout = prepare_layout(between_of(new.metadata, each, cut, encoded=False))
             path = join_path(between[1], str(number))
             arrays.append(ArrayHandle(between[0], path, layout, ArrayConfig(), watched=False))
-        share = share_of((source.store, target.store))
-        copies = share - (share > 2)
+        copies = copies_of((source.store, target.store))
         memory = _MEMORY if memory is None else memory
     elif source.store.is_foreign and not as_text and not everything:
         behind = appended_codecs(old, new)

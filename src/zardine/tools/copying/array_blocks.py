@@ -56,9 +56,15 @@ def item_size_of(layout: ArrayLayout) -> int:
     return layout.metadata.data_type.item_size or _VARIABLE
 
 
+def copies_of(stores: Iterable[Store]) -> int:
+    """Return how often a block is in memory at most, by the stores that it goes to and comes from."""
+    return _COPIES if all(files_to_read(store) for store in stores) else _COPIES_FAR
+
+
 def share_of(stores: Iterable[Store]) -> int:
     """Return which part of the memory a block may take: one in so many."""
-    return _COPIES if all(files_to_read(store) for store in stores) else _COPIES_FAR + 1
+    copies = copies_of(stores)
+    return copies if copies == _COPIES else copies + 1
 
 
 def fetched_ahead(memory: int) -> int:
@@ -164,6 +170,7 @@ __all__ = [
     "blocks_for",
     "cell_of",
     "cells_of",
+    "copies_of",
     "fetched_ahead",
     "in_cells",
     "item_size_of",

@@ -140,6 +140,16 @@ class Target:
         except ConditionFailedError:
             raise NodeExistsError(f"another {WORKS[self.function]} to {self} has just begun") from None
 
+    def take(self, way: str) -> None:
+        """Mark the place, unless this request has done so. Raises where it is taken; ``way`` is as in :meth:`look`."""
+        if self.look(overwrite=False, resume=True, way=way):
+            return
+        try:
+            self.begin(overwrite=False)
+        except NodeExistsError:  # another worker was faster: one of this request, or of another
+            if not self.look(overwrite=False, resume=True, way=way):
+                raise
+
     def publish(self, nodes: Mapping[str, NodeMetadata]) -> None:
         """Write the documents of all nodes by their relative paths, parents first: that of the target's root last."""
         create_ancestors(self.store, self.path, self.zarr_format)

@@ -24,7 +24,7 @@ from zardine.engine.array_config import ArrayConfig, WriteStrategy
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.read_ahead import window
-from zardine.engine.stored import stored_objects
+from zardine.engine.stored import erase_stored
 from zardine.engine.write import write_plan
 from zardine.errors import PlanError
 from zardine.indexing.boxes import box_of
@@ -42,10 +42,10 @@ from zardine.tools.copying.append import append_block, array_prefix
 from zardine.tools.copying.array_blocks import (
     OF_A_JOB,
     cell_of,
+    copies_of,
     fetched_ahead,
     in_cells,
     item_size_of,
-    share_of,
     stage_grids,
 )
 from zardine.tools.copying.between import between_of, passage
@@ -53,7 +53,7 @@ from zardine.tools.copying.blocks import Blocks
 from zardine.tools.copying.compare import sum_of, total
 from zardine.tools.copying.move import encoded_chunks, keys_of, put_encoded, read_elements
 from zardine.tools.sampling import carried_sample, encoded_sample, full_size, stored_sample
-from zardine.tools.seen import Buckets, NotingStore, digest, lists_versions, seen_now
+from zardine.tools.seen import Buckets, NotingStore, lists_versions, seen_now
 
 _OF_A_CHUNK: Final = 64
 """Bytes that a chunk along an axis takes in the plan of a block, about."""
@@ -123,8 +123,7 @@ class CopyWork(Work):
         """Return bytes that a job takes: a block, the same encoded, and some chunks for each thread."""
         size = prod(grid.largest) * prod(self._cell) * self._item_size
         chunks = max(self._old_layout.chunk_nbytes, self._new_layout.chunk_nbytes)
-        copies = share_of(place.store for place in self.places())
-        copies -= copies > 2  # what a block leaves free
+        copies = copies_of(place.store for place in self.places())
         return copies * size + 2 * thread_count() * chunks + fetched_ahead(self.max_memory) + OF_A_JOB
 
     @cached_property
@@ -153,8 +152,7 @@ class CopyWork(Work):
         noting = NotingStore(self.source.store)
         source = self._handle(Place(noting, self.source.path), self._old_layout, watched=self._watches)
         found = self._copy(job, source, box)
-        keys = keys_of(source, box_of(self._elements(box)))
-        return JobDone(digest((key, noting.versions.get(key)) for key in keys), found)
+        return JobDone(noting.digest(keys_of(source, box_of(self._elements(box)))), found)
 
     @property
     def _watches(self) -> bool:
@@ -241,8 +239,7 @@ class CopyWork(Work):
         """Erase what jobs have written between: once nobody counts on it, whatever records say."""
         if self.between is not None:
             for number in range(len(self.blocks.between)):
-                handle = self._between(number)
-                handle.store.erase_values([key for key, _ in stored_objects(handle)])
+                erase_stored(self._between(number))
 
     # what the jobs saw
 
