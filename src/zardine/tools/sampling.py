@@ -18,13 +18,12 @@ from zardine.chunk_grids.axis import Axis
 from zardine.codecs.chain import equals_fill
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout
-from zardine.engine.read import read_plan
 from zardine.errors import DataError, MetadataError
 from zardine.indexing.boxes import box_of
 from zardine.indexing.plan import plan_grid
 from zardine.jobs.stages import Cells
 from zardine.tools.copying.array_blocks import item_size_of
-from zardine.tools.copying.move import encoded_chunks
+from zardine.tools.copying.move import encoded_chunks, read_elements
 
 SAMPLE: Final = 16
 """Objects that are looked at: of the source, and of the target."""
@@ -217,9 +216,7 @@ class _Group:
         source = self._source
         out = np.empty([sum(b - a for a, b in each) for each in segments], self._target.layout.metadata.dtype)
         for box in product(*map(_placed, segments)):
-            region = box_of([each for each, _ in box])
-            part = np.empty(region.full_shape, source.layout.metadata.dtype)
-            read_plan(source, plan_grid(region, source.layout.grids), part)
+            part = read_elements(source, box_of([each for each, _ in box]))
             if self._change is not None:
                 part = self._change(part, [each for each, _ in box])
             where: tuple[Any, ...] = (*(each for _, each in box), ...)
