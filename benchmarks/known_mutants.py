@@ -114,7 +114,7 @@ FAULTS = (
     ),
     Fault(
         "two conversions begin at the same place",
-        "tools/converting/target.py",
+        "tools/copying/new_place.py",
         "json.dumps(document, indent=2).encode(), condition=Condition(None))",
         "json.dumps(document, indent=2).encode())",
         "engine/test_conditions.py",

@@ -11,7 +11,7 @@ import pytest
 
 import zardine
 from zardine.codecs import BitRoundCodec, GzipCodec, TransposeCodec
-from zardine.storage import LocalStore, MemoryStore
+from zardine.storage import CountingStore, LocalStore, MemoryStore
 
 DATA = np.arange(48, dtype="f4").reshape(6, 8)
 
@@ -75,6 +75,16 @@ def test_like(source: zardine.Array, version: int | None) -> None:
     assert zardine.full_like(source, zarr_format=version, fill_value="x" if text else 5)[0, 0] == ("x" if text else 5)
     opened = zardine.open_like(source, "p", store=MemoryStore(), zarr_format=version)
     assert opened.metadata.zarr_format == (3 if version is None else version)
+
+
+def test_a_copy_in_smaller_chunks_reads_each_object_once() -> None:
+    store = CountingStore(MemoryStore())
+    source = zardine.create_array(store, shape=(40, 60), dtype="i4", chunks=(20, 60))
+    source[...] = np.arange(2400).reshape(40, 60)
+    store.reset()
+    made = zardine.from_array(MemoryStore(), data=source, chunks=(4, 6))
+    assert store.counts.reads <= 2 + 1  # the chunks, and the document
+    np.testing.assert_array_equal(made[...], source[...])
 
 
 @pytest.mark.parametrize("version", [None, 3, 2, 1])

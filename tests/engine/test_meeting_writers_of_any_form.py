@@ -12,7 +12,7 @@ from zardine.errors import NodeExistsError, StoreError
 from zardine.storage import LocalStore, MemoryStore
 from zardine.stores.base import WHOLE, ByteRange, Reading
 from zardine.stores.local.files import LocalFiles
-from zardine.tools.converting.target import Target
+from zardine.tools.copying.new_place import Target
 
 
 class Meeting:

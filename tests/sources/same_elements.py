@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zardine.tools.converting.compare import differences
+from zardine.tools.copying.compare import differences
 
 
 def equal(found: Any, expected: Any) -> bool:

@@ -60,7 +60,10 @@ def check(path: Path) -> None:
 
 def test_documents_beside_the_old_ones(old: Path) -> None:
     before = contents(old)
-    made = zardine.convert(old, metadata_only=True, verify=True)
+    seen: list[tuple[int, int]] = []
+    made = zardine.convert(old, metadata_only=True, verify=True, progress=lambda *done: seen.append(done))
+    assert all(done <= total for done, total in seen)
+    assert seen[-1][0] == seen[-1][1]
     after = contents(old)
     new = {"zarr.json", "deep/zarr.json", "deep/a/zarr.json", "implied/zarr.json", "implied/b/zarr.json"}
     assert set(after) - set(before) == new

@@ -312,7 +312,7 @@ def test_what_verify_says(hierarchy: Path) -> None:
 
 
 def test_differences() -> None:
-    from zardine.tools.converting.compare import differences, same_object
+    from zardine.tools.copying.compare import differences, same_object
 
     nan = np.array([0x7FC00001, 0x7FC00000, 0x80000000], "u4").view("f4")
     assert differences(nan, np.array([np.nan, np.nan, 0], "f4")).tolist() == [True, False, True]

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import zardine
 from effort import examples
+from zardine.indexing.boxes import ranges_of
+from zardine.indexing.plan import plan_grid
 from zardine.storage import MemoryStore, WrapperStore
 from zardine.tools.converting.work import ArrayWork, blocks_of, gather_stored, steps_of
 from zardine.tools.listing import GatheredCells
@@ -56,9 +58,10 @@ def touched(source: zardine.Array, target: zardine.Array) -> set[tuple[int, ...]
 
 def plan_work(source: zardine.Array, target: zardine.Array) -> ArrayWork:
     """What is made of what is stored, straight."""
-    (work,) = steps_of(source, target, blocks_of(source, target), (source.store, ""))
+    old, new = source._handle, target._handle
+    (work,) = steps_of(old, new, blocks_of(old, new), (source.store, ""))
     found = GatheredCells()
-    gather_stored(found, 0, source, [work])
+    gather_stored(found, 0, old, [work])
     return replace(work, cells=found.cells((0, 0)))
 
 
@@ -73,21 +76,25 @@ def test_every_object_that_holds_something_is_made_once(case: tuple[zardine.Arra
     source, layout = case
     target = zardine.create_array(MemoryStore(), shape=source.shape, dtype="i2", **layout)
     work = plan_work(source, target)
-    portions = list(work.portions())
-    made = [coordinates for portion in portions for coordinates in portion]
-    assert len(made) == len(set(made)) == work.count
-    blocks = {
-        tuple(axis.find(i) for i, axis in zip(each, work.per_block, strict=True)) for each in touched(source, target)
-    }
-    assert {tuple(axis.find(i) for i, axis in zip(each, work.per_block, strict=True)) for each in made} == blocks
-    assert set(made) >= touched(source, target)
-    for portion in portions:
-        box = work.region(portion)
+    made = []
+    for portion in work.portions():
+        box = tuple(slice(*each) for each in ranges_of(portion))
+        objects = list(plan_grid(portion, work.target.layout.grids).object_coordinates())
         assert all(
             inner.start >= outer.start and inner.stop <= outer.stop
-            for each in portion
+            for each in objects
             for inner, outer in zip(region(target, each), box, strict=True)
         )
+        made += objects
+    assert len(made) == len(set(made)) == work.count
+
+    def block(coordinates: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(
+            axis.find(own.start) for axis, own in zip(work.grid.axes, region(target, coordinates), strict=True)
+        )
+
+    assert set(map(block, made)) == set(map(block, touched(source, target)))
+    assert set(made) >= touched(source, target)
 
 
 @settings(max_examples=examples(25), deadline=None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from zardine.chunk_grids.axis import Axis
-from zardine.tools.rechunking.blocks import choose_blocks, pieces_between, volume
+from zardine.tools.copying.blocks import choose_blocks, pieces_between, volume
 
 
 @settings(max_examples=examples(300), deadline=None)

@@ -191,7 +191,7 @@ def test_interrupted_before_anything_was_made(tmp_path: Path, monkeypatch: pytes
     def interrupt(*args: Any, **kwargs: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("zardine.tools.rechunking.copying.encoded_chunks", interrupt)
+    monkeypatch.setattr("zardine.tools.copying.work.encoded_chunks", interrupt)
     with pytest.raises(KeyboardInterrupt):
         in_place(path, shards=(20, 20))
     assert files(path) == before

@@ -182,7 +182,7 @@ def convert(
 def in_words_of_the_command() -> Iterator[None]:
     """Say of a conversion that is not to be continued which options differ, as they are typed."""
     from zardine.errors import NodeExistsError
-    from zardine.tools.converting.target import OtherConversionError
+    from zardine.tools.copying.new_place import OtherConversionError
 
     try:
         yield

@@ -31,6 +31,11 @@ def stored_objects(handle: ArrayHandle) -> Iterator[tuple[str, tuple[int, ...]]]
             yield key, coordinates
 
 
+def erase_stored(handle: ArrayHandle) -> None:
+    """Erase every stored chunk or shard, also those outside of the array."""
+    handle.store.erase_values([key for key, _ in stored_objects(handle)])
+
+
 def stored_objects_within(handle: ArrayHandle) -> Iterator[tuple[str, tuple[int, ...]]]:
     """As :func:`stored_objects`, of those that hold elements of the array."""
     counts = [axis.count for axis in handle.layout.grids.storage]

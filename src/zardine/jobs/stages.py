@@ -30,9 +30,14 @@ class BlockGrid:
         """Blocks along each axis."""
         return tuple(axis.count for axis in self.axes)
 
+    @property
+    def cells(self) -> Cells:
+        """The blocks as cells."""
+        return Cells(self.counts)
+
     def __len__(self) -> int:
         """Return how many blocks. Raises :class:`~zardine.errors.PlanError` for more than can be numbered."""
-        count = prod(self.counts)
+        count = self.cells.count
         if count > sys.maxsize:
             raise PlanError(f"{count:,} blocks, {self.counts} along the axes, are more than {sys.maxsize:,}")
         return count
@@ -53,12 +58,11 @@ class BlockGrid:
 
     def meeting(self, box: Sequence[tuple[int, int]]) -> Iterator[int]:
         """Give the numbers of all blocks that share an element with ``box``."""
-        cells = Cells(self.counts)
         places = [
             range(axis.find(start), min(axis.count, axis.find(stop - 1) + 1)) if start < stop else range(0)
             for (start, stop), axis in zip(box, self.axes, strict=True)
         ]
-        return map(cells.number, product(*places))
+        return map(self.cells.number, product(*places))
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,16 @@ class Forecast:
     sample: str = ""
     """What of it was looked at to say how much is written; empty where that follows from what is stored."""
 
+    def __add__(self, other: Forecast) -> Forecast:
+        """Return what both take together."""
+        return Forecast(
+            self.objects + other.objects,
+            self.requests + other.requests,
+            self.bytes_read + other.bytes_read,
+            self.bytes_written + other.bytes_written,
+            "; ".join(filter(None, (self.sample, other.sample))),
+        )
+
 
 def holds_node(place: Place) -> bool:
     """Whether there is a node at a place, be it one that cannot be read."""
@@ -201,7 +211,7 @@ WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
         "geff": "zardine.vectors.exchange.geff_work:GeffWork",
         "import": "zardine.vectors.exchange.import_work:ImportWork",
         "precomputed": "zardine.vectors.exchange.precomputed.work:PrecomputedWork",
-        "rechunk": "zardine.tools.rechunking.work:RechunkWork",
+        "rechunk": "zardine.tools.rechunk:RechunkWork",
         "reshard": "zardine.tools.resharding.jobs:ReshardWork",
         "verify": "zardine.tools.checking.work:VerifyWork",
     },

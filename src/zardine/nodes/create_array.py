@@ -26,12 +26,15 @@ from zardine.creation.v3 import DEFAULT, new_array_metadata, parse_shape
 from zardine.data_types.missing import as_array, first_missing, with_missing_as
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_seen
+from zardine.engine.nested_objects import boxes_together, objects_together
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each, most_between
 from zardine.errors import MetadataError
 from zardine.hierarchy.create import create_node, erase_documents
 from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import find_place
+from zardine.indexing.boxes import box_of, ranges_of
+from zardine.indexing.selection import GridSelection
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, format_of_new
 from zardine.nodes.argument_hints import with_hints
@@ -154,7 +157,7 @@ def from_array(
     config: ArrayConfigLike = None,
     checksum: bool | None = None,
 ) -> Array:
-    """Create an array like ``data`` and copy its values, one stored object at a time.
+    """Create an array like ``data`` and copy its values, some stored objects at a time.
 
     ``"keep"`` takes chunks, shards, codecs and all the rest from ``data`` where that is an :class:`Array`, and chooses
     them as :func:`create_array` does where it is not. So is ``zarr_format``, if it is left out; in another version what
@@ -266,30 +269,26 @@ _OF_ONE_VERSION = frozenset({"filters", "serializer", "compressors", "order", "c
 
 
 def copy_values(source: Any, target: Array) -> None:
-    """Copy all elements, one stored object of ``target`` at a time, or far away many, so that memory stays bounded."""
+    """Copy all elements: at a time those new objects that lie in one of the source, as far as memory allows."""
     if not isinstance(source, Array):
         target[...] = source
         return
-    from itertools import product
+    old, new = source._handle.layout, target._handle.layout
+    at_once = most_between(source.store, target.store)
+    together = objects_together(old, new, window_bytes() // (_COPIES * at_once))
+    fitting = window_bytes() // (_COPIES * max(1, prod(together) * new.object_nbytes))
 
-    layout = target._handle.layout
-    axes = layout.grids.storage
-    fitting = window_bytes() // (_COPIES * max(1, layout.object_nbytes))
-    at_once = max(1, min(fitting, most_between(source.store, target.store)))
-
-    def copy(where: tuple[int, ...]) -> None:
-        region = tuple(
-            slice(axis.start(i), min(axis.start(i) + axis.extent(i), axis.length))
-            for axis, i in zip(axes, where, strict=True)
-        )
+    def copy(box: GridSelection) -> None:
+        region = tuple(slice(*each) for each in ranges_of(box))
         target[region] = source[region]
 
-    counts = [axis.count for axis in axes]
-    for_each(copy, product(*map(range, counts)), prod(counts), at_once)
+    whole = box_of([(0, length) for length in target.shape])
+    boxes = boxes_together(new, together, whole) if target.size else ()
+    for_each(copy, boxes, prod(axis.count for axis in new.grids.storage), max(1, min(fitting, at_once)))
 
 
 _COPIES = 3
-"""An object is in memory that often while it is copied, at most: its elements, as they are stored there and here."""
+"""Elements are in memory that often while they are copied, at most: as such, as they are stored there and here."""
 
 
 def check_source_stays(source: Any, store: Store, path: str) -> None:

@@ -36,10 +36,10 @@ from zardine.tools.converting.in_place import InPlace, prepare_in_place
 from zardine.tools.converting.jobs import ConvertWork, plan_jobs
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.options import ConvertKeywords, ConvertOptions, is_for
-from zardine.tools.converting.plan import NodePlan, Planned, plan_nodes, refuse, to_consolidate
-from zardine.tools.converting.target import Target, fingerprint
+from zardine.tools.converting.plan import NodePlan, Planned, fingerprint, plan_nodes, refuse, to_consolidate
 from zardine.tools.converting.to_older import array_to_older
 from zardine.tools.converting.to_v3 import array_to_v3
+from zardine.tools.copying.new_place import Target
 from zardine.tools.progress import Progress
 from zardine.tools.running import run_through
 from zardine.user_warnings import warn_user
@@ -112,7 +112,7 @@ def convert(
       target. ``ValueError`` where a chunk or a new object does not fit.
     - ``executor``, ``workers``: who does it, as for :meth:`zardine.jobs.Plan.run`; without, threads of this process.
     - ``progress``: called with the bytes of elements that are done and to be done (comparing them counts as well; in
-      place, documents), from any thread, never twice at once.
+      place, so do documents), from any thread, never twice at once.
     - ``storage_options``, ``target_options``: settings of the stores behind URLs, of the source and of the target.
 
     Gives the converted node. Raises :class:`~zardine.errors.ConversionError`, before anything is written, with every

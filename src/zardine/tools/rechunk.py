@@ -1,33 +1,50 @@
-"""``zardine.rechunk`` and ``zardine.plan_rechunk``: any chunks to any chunks and shards, in bounded memory."""
+"""``zardine.rechunk`` and ``zardine.plan_rechunk``: any chunks to any chunks and shards, in bounded memory.
+
+Elements are copied block by block to a new place, where nothing is found before all of it is there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Required, TypedDict, Unpack
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Required, TypedDict, Unpack
 
+from zardine.chunk_grids.axis import Axis
 from zardine.creation.likeness import like_arguments, like_attributes
 from zardine.creation.options import ChunksLike, CodecsLike, ShardsLike
 from zardine.creation.v3 import new_array_metadata
+from zardine.engine.freshness import GENERATION, generation_of
 from zardine.engine.layout import ArrayLayout, prepare_layout
-from zardine.hierarchy.find import load_array
+from zardine.engine.stored import erase_stored
+from zardine.errors import ContainsArrayError, MetadataError, NodeExistsError, PlanError
+from zardine.hierarchy.find import describe, find_node, load_array
 from zardine.hierarchy.place import check_new_place, find_place, overlap
-from zardine.jobs.places import Place
+from zardine.jobs.places import Place, Places
 from zardine.jobs.plan import Plan, PlanStatus
+from zardine.jobs.records import Done
 from zardine.jobs.running import ExecutorLike
+from zardine.jobs.work import holds_node
+from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.node_names import join_path
 from zardine.nodes.argument_hints import unknown_argument
 from zardine.settings import parse_bytes
 from zardine.stores.file_seam import files_to_edit
 from zardine.stores.resolve import StoreLike
 from zardine.tools.advise import shards_for
 from zardine.tools.arguments import place_of
-from zardine.tools.rechunking.cells import blocks_for, item_size_of, share_of
-from zardine.tools.rechunking.copying import default_between
-from zardine.tools.rechunking.work import RechunkWork, own_folder, refuse_taken
+from zardine.tools.copying.append import array_prefix
+from zardine.tools.copying.array_blocks import blocks_for, item_size_of, share_of
+from zardine.tools.copying.between import default_between
+from zardine.tools.copying.new_place import OtherConversionError, Target
+from zardine.tools.copying.work import CopyWork, parts_of
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
     from zardine.nodes.group import Group
+
+_WAY: Final = "a new array needs a place of its own, such as target_path='name' within a group"
 
 
 class RechunkKeywords(TypedDict, total=False):
@@ -156,4 +173,122 @@ def _new_metadata(layout: ArrayLayout, chunks: Any, shards: Any, compressors: An
     )
 
 
-__all__ = ["RechunkKeywords", "plan_rechunk", "rechunk"]
+@dataclass(frozen=True)
+class RechunkWork(CopyWork):
+    """The array at ``source``, to be stored in other chunks at ``target``."""
+
+    kind: ClassVar[str] = "rechunk"
+
+    def describe(self) -> str:
+        how = "" if self.between is None else f" by way of {self.between}"
+        return f"rechunk {self.source} to {self.target}{how}"
+
+    # before and after
+
+    def check(self) -> None:
+        now = load_array(self.source.store, self.source.path)
+        wrong = differences(self.old, now)
+        if wrong:
+            raise PlanError(
+                f"the plan was made for {self.source} as it was: since then its {wrong[0]}; cancel this plan, and make "
+                "it again"
+            )
+
+    def _mark(self, plan: str) -> Target:
+        grids, sharding = self._new_layout.grids, self._new_layout.sharding
+        options: dict[str, JSON] = {
+            "chunks": _lengths(grids.storage) if sharding is None else list(sharding.chunk_shape),
+            "shards": None if sharding is None else _lengths(grids.storage),
+            "max_memory": self.max_memory,
+        }
+        return Target(self.target.store, self.target.path, str(self.source), plan, options, "rechunk")
+
+    def begin(self, plan: str) -> None:
+        try:
+            self._mark(plan).take(_WAY)
+        except OtherConversionError as error:
+            anew = "cancelling its plan, or erasing what is there, and calling again"
+            raise NodeExistsError(error.in_words(lambda name, value: f"{name}={value}", anew=anew)) from None
+
+    def is_finished(self, plan: str) -> bool:
+        try:
+            node = find_node(self.target.store, self.target.path, 3)
+        except MetadataError:
+            return False
+        return isinstance(node, ArrayMetadata) and generation_of(node) == plan
+
+    def may_be_finished(self, plan: str) -> bool:
+        return holds_node(self.target)  # which held none when the plan was begun
+
+    def finish(self, plan: str, done: Done) -> None:
+        member: JSON = {"must_understand": False, "id": plan}
+        mark = self._mark(plan)
+        if not self.is_finished(plan):
+            self.compare_sums(done.found)
+            mark.publish({"": replace(self.new, unknown={**self.new.unknown, GENERATION: member})})
+        mark.unmark()
+        self.erase_between()
+
+    def cancel(self, plan: str) -> None:
+        mark = self._mark(plan)
+        if mark.is_begun():
+            handle = self._target()
+            if self.blocks.appends:
+                handle.store.wait_for_writers(array_prefix(handle))  # who comes later is not wanted, and sees that
+            erase_stored(handle)
+            self.erase_between()
+            mark.unmark()
+
+    # JSON
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], places: Places) -> RechunkWork:
+        source, target = places.source(), places.target()
+        between = None if places.named["between"] is None else places.target("between")
+        return cls(source, target, between, **parts_of(document))
+
+
+def _lengths(axes: Sequence[Axis]) -> list[JSON]:
+    """Return the length of chunks of each axis, or a list of how many there are of which lengths."""
+    return [axis.runs[0][0] if axis.is_regular else [list(run) for run in axis.runs] for axis in axes]
+
+
+def differences(old: ArrayMetadata, now: ArrayMetadata) -> list[str]:
+    """Return in words what of an array, as far as its elements and where they are, is not as it was."""
+    wrong = []
+    if now.shape != old.shape:
+        wrong.append(f"shape has become {now.shape}, which was {old.shape}")
+    if now.data_type != old.data_type:
+        wrong.append(f"data type has become {now.data_type}, which was {old.data_type}")
+    for name, words in (
+        ("chunk_grid", "chunk grid"),
+        ("chunk_key_encoding", "chunk key encoding"),
+        ("codecs", "chain of codecs"),
+        ("zarr_format", "version of Zarr"),
+    ):
+        if getattr(now, name) != getattr(old, name):
+            wrong.append(f"{words} has become another one")
+    if now.fill.tobytes() != old.fill.tobytes():
+        wrong.append("fill value has become another one")
+    if generation_of(now) != generation_of(old):
+        wrong.append("contents were replaced as a whole")
+    return wrong
+
+
+def refuse_taken(target: Place) -> None:
+    """Raise :class:`~zardine.errors.ContainsArrayError` where an array is at the place already."""
+    try:
+        node = find_node(target.store, target.path)
+    except MetadataError:
+        return
+    if isinstance(node, ArrayMetadata):
+        raise ContainsArrayError(f"an array is already stored at {describe(target.store, target.path)}: {_WAY}")
+
+
+def own_folder(folder: str, source: Place, target: Place) -> str:
+    """Return a path below ``folder`` that is for this work alone: several may have their arrays between there."""
+    name = hashlib.sha256(f"{source}\n{target}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return join_path(folder, f"between-{name}")
+
+
+__all__ = ["RechunkKeywords", "RechunkWork", "plan_rechunk", "rechunk"]

@@ -18,13 +18,12 @@ from zardine.chunk_grids.axis import Axis
 from zardine.codecs.chain import equals_fill
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout
-from zardine.engine.read import read_plan
 from zardine.errors import DataError, MetadataError
 from zardine.indexing.boxes import box_of
 from zardine.indexing.plan import plan_grid
 from zardine.jobs.stages import Cells
-from zardine.tools.rechunking.cells import item_size_of
-from zardine.tools.resharding.move import encoded_chunks
+from zardine.tools.copying.array_blocks import item_size_of
+from zardine.tools.copying.move import encoded_chunks, read_elements
 
 SAMPLE: Final = 16
 """Objects that are looked at: of the source, and of the target."""
@@ -43,7 +42,7 @@ _TRIES: Final = 64
 
 Segments: TypeAlias = list[tuple[int, int]]
 """Elements along an axis, from a first one (inclusive) to a last (exclusive), ascending."""
-Change: TypeAlias = Callable[[npt.NDArray[Any], tuple[slice, ...]], npt.NDArray[Any]]
+Change: TypeAlias = Callable[[npt.NDArray[Any], Sequence[tuple[int, int]]], npt.NDArray[Any]]
 """Makes the elements of the target out of those of a region of the source, or of some of them."""
 
 
@@ -217,11 +216,9 @@ class _Group:
         source = self._source
         out = np.empty([sum(b - a for a, b in each) for each in segments], self._target.layout.metadata.dtype)
         for box in product(*map(_placed, segments)):
-            region = box_of([each for each, _ in box])
-            part = np.empty(region.full_shape, source.layout.metadata.dtype)
-            read_plan(source, plan_grid(region, source.layout.grids), part)
+            part = read_elements(source, box_of([each for each, _ in box]))
             if self._change is not None:
-                part = self._change(part, tuple(slice(*each) for each, _ in box))
+                part = self._change(part, [each for each, _ in box])
             where: tuple[Any, ...] = (*(each for _, each in box), ...)
             out[where] = part
         return out

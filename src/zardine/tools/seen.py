@@ -55,6 +55,10 @@ class NotingStore(WrapperStore):
         super().__init__(store, read_only=True)
         self.versions: dict[str, Version | None] = {}
 
+    def digest(self, keys: Iterable[str]) -> str:
+        """Return :func:`digest` of what was read of these keys."""
+        return digest((key, self.versions.get(key)) for key in set(keys))
+
     def _note(self, key: str, version: Version | None) -> None:
         if self.versions.setdefault(key, version) != version:
             self.versions[key] = _SEVERAL

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from math import prod
 from threading import Lock
 from typing import Any
 
@@ -15,17 +14,18 @@ import numpy.typing as npt
 from zardine.engine.read_ahead import window, window_bytes
 from zardine.engine.workers import for_each
 from zardine.errors import EncodeError
+from zardine.indexing.boxes import cut_box, ranges_of
+from zardine.indexing.selection import GridSelection
 from zardine.jobs.job import Job
 from zardine.limits import within_memory
 from zardine.settings import thread_count
-from zardine.tools.converting.work import ArrayWork, Coordinates, Region
-from zardine.tools.rechunking.sums import sum_of
-from zardine.tools.resharding.move import box_of, move, object_bytes
+from zardine.tools.converting.work import ArrayWork
+from zardine.tools.copying.array_blocks import fetched_ahead
+from zardine.tools.copying.compare import sum_of
+from zardine.tools.copying.move import keys_of, move, read_elements, write_elements
 
 _MOST_AT_ONCE = 4
 """Portions that are in memory at a time."""
-_WINDOW = 16
-"""One part in so many of the memory is for fetching ahead."""
 
 
 def convert_array(work: ArrayWork, job: Job, *, sums: bool = False) -> tuple[int, str | None]:
@@ -37,27 +37,27 @@ def convert_array(work: ArrayWork, job: Job, *, sums: bool = False) -> tuple[int
     made = 0
     found = []
     guard = Lock()
-    fill = int(sum_of(np.full(1, work.target.metadata.fill[()], work.target.dtype)), 16) if sums else 0
+    metadata = work.target.layout.metadata
+    fill = int(sum_of(np.full(1, metadata.fill[()], metadata.dtype)), 16) if sums else 0
 
-    def make(portion: list[Coordinates]) -> None:
+    def make(box: GridSelection) -> None:
         nonlocal made
-        region = work.region(portion)
-        nbytes = nbytes_of(work, region)
+        nbytes = box.size * work.item_size
         read = nbytes // 2
-        store = job.guarded(work.target.store, work.keys(portion))
-        target = work.target._with_handle(replace(work.target._handle, store=store))
+        store = job.guarded(work.target.store, keys_of(work.target, box))
+        target = replace(work.target, store=store)
         if work.behind is not None:
             read = 0
-            for each in portion:
-                with within_memory("an object of the array", object_bytes(target._handle), array=work.source.path):
-                    move(work.source._handle, target._handle, box_of(each), encoded=True, behind=work.behind)
+            for each in cut_box(box, target.layout.grids.storage):
+                with within_memory("an object of the array", target.layout.object_nbytes, array=work.source.path):
+                    move(work.source, target, each, encoded=True, behind=work.behind)
         else:
             with fetched(work), within_memory("a portion of the array", work.portion_nbytes, array=work.source.path):
-                values = read_source(work, region)
+                values = read_source(work, box)
                 job.advance(read)
                 if sums:
                     found.append(int(sum_of(values), 16) - fill * values.size)
-                target[region or ...] = values
+                write_elements(target, box, values)
         with guard:
             made += store.stored
         job.advance(nbytes - read)
@@ -68,25 +68,13 @@ def convert_array(work: ArrayWork, job: Job, *, sums: bool = False) -> tuple[int
 
 def fetched(work: ArrayWork) -> AbstractContextManager[None]:
     """Bound what is fetched ahead by the memory of the work."""
-    return nullcontext() if work.memory is None else window(max(2**20, work.memory // _WINDOW))
+    return nullcontext() if work.memory is None else window(fetched_ahead(work.memory))
 
 
-def nbytes_of(work: ArrayWork, region: Region) -> int:
-    """Return bytes of the elements of a region of the target."""
-    return int(prod(each.stop - each.start for each in region) * work.target.dtype.itemsize)
-
-
-def read_source(work: ArrayWork, region: Region) -> npt.NDArray[Any]:
+def read_source(work: ArrayWork, box: GridSelection) -> npt.NDArray[Any]:
     """Return elements of the source, as those of the target are to be."""
-    values = read(work.source, region)
-    return text_of(work, values, region) if work.as_text else values
-
-
-def read(array: Any, region: Region) -> npt.NDArray[Any]:
-    """Return elements of a region, always as an array."""
-    shape = tuple(each.stop - each.start for each in region)
-    out = np.empty(shape, array.dtype)
-    return np.asarray(array.get_basic_selection(region, out=out))
+    values = read_elements(work.source, box)
+    return text_of(work, values, ranges_of(box)) if work.as_text else values
 
 
 def at_once(work: ArrayWork) -> int:
@@ -96,21 +84,24 @@ def at_once(work: ArrayWork) -> int:
     return max(1, min(_MOST_AT_ONCE, thread_count(), fitting))
 
 
-def text_of(work: ArrayWork, values: npt.NDArray[Any], region: Region) -> npt.NDArray[Any]:
+def text_of(work: ArrayWork, values: npt.NDArray[Any], ranges: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
     """Return objects as text. What equals the fill value of the source becomes that of the target."""
-    old, new = work.source.metadata.fill[()], work.target.metadata.fill[()]
+    metadata = work.target.layout.metadata
+    old, new = work.source.layout.metadata.fill[()], metadata.fill[()]
     elements: Sequence[Any] = values.reshape(-1).tolist()
     text = []
     for number, each in enumerate(elements):
         if not isinstance(each, str) and (type(each) is not type(old) or each != old):
-            raise _no_text(each, number, values, region, work)
+            raise _no_text(each, number, values, ranges, work)
         text.append(each if isinstance(each, str) else new)
-    return np.array(text, work.target.dtype).reshape(values.shape)
+    return np.array(text, metadata.dtype).reshape(values.shape)
 
 
-def _no_text(each: object, number: int, values: npt.NDArray[Any], region: Region, work: ArrayWork) -> EncodeError:
+def _no_text(
+    each: object, number: int, values: npt.NDArray[Any], ranges: Sequence[tuple[int, int]], work: ArrayWork
+) -> EncodeError:
     within = np.unravel_index(number, values.shape) if values.ndim else ()
-    place = tuple(int(i) + own.start for i, own in zip(within, region, strict=True))
+    place = tuple(int(i) + start for i, (start, _) in zip(within, ranges, strict=True))
     shown = repr(each)
     shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
     reason = f"the object at {place} is no text but {shown}, so that the array cannot become one of text"

@@ -9,6 +9,8 @@ from typing import Any
 from zardine.creation.attribute_conventions import names_to_member, strict_attributes
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.documents import read_document
+from zardine.engine.handle import ArrayHandle
+from zardine.engine.layout import prepare_layout
 from zardine.errors import ConditionFailedError, ConversionError, NodeExistsError, Problem, ReadOnlyError
 from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import is_within
@@ -34,7 +36,7 @@ from zardine.tools.converting.plan import (
     remark_on_fill,
 )
 from zardine.tools.converting.to_v3 import explain_type
-from zardine.tools.converting.work import ArrayWork, gather_stored, work_of
+from zardine.tools.converting.work import ArrayWork, gather_stored, steps_of
 from zardine.tools.listing import GatheredCells
 from zardine.tools.progress import Progress, Steps
 
@@ -66,11 +68,11 @@ class InPlace:
         ``verify``: compare first what old and new documents make of the chunks.
 
         Each is written only if nobody else has written it since the plan was made; run again after an error, what is
-        missing follows. The units of ``report`` are stored objects to be compared, and documents.
+        missing follows. The units of ``report`` are bytes of elements to be compared, and documents.
         """
         old = self._old_keys() if remove_old else []
         works = self._works() if verify else []
-        advance = Steps(report, sum(work.count for work in works) + len(self.documents) + len(old))
+        advance = Steps(report, sum(work.nbytes for work in works) + len(self.documents) + len(old))
         problems = [problem for work in works for problem in compare_array(work, advance)]
         if problems:
             raise ConversionError("nothing was converted: elements would be read otherwise", problems)
@@ -93,9 +95,12 @@ class InPlace:
         for plan in self.plans:
             if isinstance(plan.source, ArrayMetadata) and isinstance(plan.target, ArrayMetadata) and is_changed(plan):
                 place = join_path(self.path, plan.path)
-                before, after = (Array(store, place, each, ArrayConfig()) for each in (plan.source, plan.target))
-                unwatched = replace(before._handle, watched=False)  # its document may be of v3, and is not to be seen
-                work = work_of(before._with_handle(unwatched), after)
+                # not watched: the document may be of v3, and is not to be seen
+                before, after = (
+                    ArrayHandle(store, place, prepare_layout(each), ArrayConfig(), watched=False)
+                    for each in (plan.source, plan.target)
+                )
+                (work,) = steps_of(before, after)
                 found = GatheredCells()
                 gather_stored(found, 0, work.source, [work])
                 works.append(replace(work, cells=found.cells((0, 0))))

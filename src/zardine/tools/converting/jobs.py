@@ -13,8 +13,10 @@ from typing import Any, ClassVar, Final
 
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
-from zardine.errors import ConversionError, MetadataError, NodeExistsError, PlanError, Problem
+from zardine.engine.stored import erase_stored
+from zardine.errors import ConversionError, MetadataError, PlanError, Problem
 from zardine.hierarchy.find import describe, find_node
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place, Places, whole_url
@@ -25,7 +27,6 @@ from zardine.jobs.work import Forecast, Found, Work, holds_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path
-from zardine.nodes.array import Array
 from zardine.settings import parse_bytes, thread_count
 from zardine.sources.opening import foreign_store
 from zardine.stores.base import Store
@@ -34,14 +35,16 @@ from zardine.tools.converting.data import at_once, convert_array, text_of
 from zardine.tools.converting.foreign import may_be_lost_text
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.plan import NodePlan, consolidated, document_text
-from zardine.tools.converting.target import Target
-from zardine.tools.converting.work import ArrayWork, blocks_of, folder_between, gather_stored, steps_of
+from zardine.tools.converting.work import ArrayWork, blocks_of, gather_stored, steps_of
+from zardine.tools.copying.array_blocks import OF_A_JOB, fetched_ahead
+from zardine.tools.copying.between import folder_between, passage, pieces_read
+from zardine.tools.copying.blocks import Blocks
+from zardine.tools.copying.compare import total
+from zardine.tools.copying.move import keys_of
+from zardine.tools.copying.new_place import Target
 from zardine.tools.listing import GatheredCells, listing_memory
-from zardine.tools.rechunking.blocks import Blocks
-from zardine.tools.rechunking.copying import pieces_read, requests_between
-from zardine.tools.rechunking.sums import total
 from zardine.tools.sampling import Written, carried_sample, encoded_sample, full_size, stored_sample
-from zardine.tools.seen import NotingStore, digest, seen_now
+from zardine.tools.seen import NotingStore, seen_now
 
 _MOST_TOLD: Final = 3
 """Arrays of which a plan says what was looked at to forecast them."""
@@ -55,8 +58,6 @@ _OBJECTS: Final = 2**14
 """Objects that a job reads or writes, where there would not be too many jobs."""
 _OBJECT: Final = 300
 """Bytes that each of them takes beside its elements, about."""
-_FIXED: Final = 16 * 2**20
-"""Bytes that a job takes beside its portions, about."""
 
 
 @dataclass(frozen=True)
@@ -80,19 +81,19 @@ class ConvertWork(Work):
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        stored = (prod(axis.count for axis in steps[0].source._handle.layout.grids.storage) for steps in self._steps)
-        listing = listing_memory(stored, (work.grid.count for steps in self._steps for work in steps))
+        stored = (prod(axis.count for axis in steps[0].source.layout.grids.storage) for steps in self._steps)
+        listing = listing_memory(stored, (work.grid.cells.count for steps in self._steps for work in steps))
         names = ["list", "read", *("regroup" for _ in self._grids[3:])][: self._last]
-        stages = [Stage("list", (BlockGrid.regular((1,), (1,)),), listing + _FIXED)]
+        stages = [Stage("list", (BlockGrid.regular((1,), (1,)),), listing + OF_A_JOB)]
         for name, which in zip([*names[1:], "write", "compare"], self._grids[1:], strict=False):
             works = [self._steps[array][step] for array, step in which]
             grids = [
-                BlockGrid.regular((work.grid.count,), (self.per_job[array][step],))
+                BlockGrid.regular((work.grid.cells.count,), (self.per_job[array][step],))
                 for work, (array, step) in zip(works, which, strict=True)
             ]
             numbers = [self.per_job[array][step] * _objects_in(self._steps[array][step]) for array, step in which]
             memory = (_memory(work) + number * _OBJECT for work, number in zip(works, numbers, strict=True))
-            stages.append(Stage(name, tuple(grids), max(memory, default=_FIXED)))
+            stages.append(Stage(name, tuple(grids), max(memory, default=OF_A_JOB)))
         return tuple(stages)
 
     @cached_property
@@ -179,8 +180,8 @@ class ConvertWork(Work):
             return 0
         total = 0
         for array, step, grid, first in self._jobs(stage):
-            cells, each = self._steps[array][step].grid.count, self.per_job[array][step]
-            nbytes = self._works[array].target.nbytes
+            cells, each = self._steps[array][step].grid.cells.count, self.per_job[array][step]
+            nbytes = _nbytes(self._works[array])
             for start, stop in jobs.between(first, first + len(grid)).pairs():
                 low, high = (start - first) * each, min(cells, (stop - first) * each)
                 total += nbytes * high // cells - nbytes * low // cells
@@ -195,8 +196,8 @@ class ConvertWork(Work):
         array, step = self._grids[job.stage][grid]
         work, noting = self._steps[array][step], NotingStore(self.source.store)
         if step == 0:
-            read = Array(noting, work.source.path, work.source.metadata, ArrayConfig())
-            work = replace(work, source=read)
+            source = work.source
+            work = replace(work, source=ArrayHandle(noting, source.path, source.layout, source.config))
         work = replace(work, cells=Ranges(job.share()))
         if job.stage > self._last:
             problems = compare_array(work, job.advance, f"/{self._works[array].target.path}")
@@ -208,14 +209,8 @@ class ConvertWork(Work):
             found = made or None
         if step:
             return JobDone(found=found)
-        keys = work.source._handle.layout.keys
-        start = len(work.source.path) + 1 if work.source.path else 0
-        seen = [
-            (key, version)
-            for key, version in noting.versions.items()
-            if version is not None and keys.decode(key[start:], work.source.ndim) is not None
-        ]
-        return JobDone(digest(seen), found)
+        keys = (key for box in work.portions() for key in keys_of(work.source, box))
+        return JobDone(noting.digest(keys), found)
 
     def _list(self, job: Job) -> list[list[Any]]:
         """Return which blocks of each step of each array have something in them; as JSON."""
@@ -275,7 +270,7 @@ class ConvertWork(Work):
             own = Ranges((start - first, stop - first) for start, stop in mine.pairs())
             work = self._steps[array][step]
             each = self.per_job[array][step]
-            now = seen_now(work.source._handle, work.block_axes, own, per_job=each, surely=surely, note=None)
+            now = seen_now(work.source, work.grid.axes, own, per_job=each, surely=surely, note=None)
             yield from ((first + job, text) for job, text in now)
 
     def after(self, stage: int, jobs: Ranges) -> dict[int, Ranges]:
@@ -302,11 +297,11 @@ class ConvertWork(Work):
         """Return the jobs of a step that read what some of the step before write."""
         before, work = self._steps[array][step - 1 : step + 1]
         each, per_job = self.per_job[array][step - 1 : step + 1]
-        cells = [(start * each, min(stop * each, before.grid.count)) for start, stop in jobs.pairs()]
+        cells = [(start * each, min(stop * each, before.grid.cells.count)) for start, stop in jobs.pairs()]
         if sum(stop - start for start, stop in cells) > _COUNTED:
-            return Ranges([(0, -(-work.grid.count // per_job))])
-        boxes = (before.cuts.box(cell) for start, stop in cells for cell in range(start, stop))
-        return Ranges.of({number // per_job for box in boxes for number in work.cuts.meeting(box)})
+            return Ranges([(0, -(-work.grid.cells.count // per_job))])
+        boxes = (before.grid.box(cell) for start, stop in cells for cell in range(start, stop))
+        return Ranges.of({number // per_job for box in boxes for number in work.grid.meeting(box)})
 
     # before and after
 
@@ -327,12 +322,7 @@ class ConvertWork(Work):
             )
 
     def begin(self, plan: str) -> None:
-        if not self.target.look(overwrite=False, resume=True, way="a plan needs an empty place"):
-            try:
-                self.target.begin(overwrite=False)
-            except NodeExistsError:
-                if not self.target.is_begun():  # else another worker of this plan was faster
-                    raise
+        self.target.take("a plan needs an empty place")
 
     def is_finished(self, plan: str) -> bool:
         try:
@@ -361,7 +351,7 @@ class ConvertWork(Work):
             Records(self.home, plan).void(done, {stage: Ranges([(0, len(self.stages[stage]))]) for stage in again})
             text = f"{self.target} is not what was to be converted, so it stays unfinished"
             raise ConversionError(text, sorted(problems, key=str))
-        self.target.publish(self.plans)
+        self.target.publish({plan.path: plan.target for plan in self.plans})
         self._erase_between()
         self.target.unmark()
         made = (each[0] if isinstance(each, list) else each for each in done.found.get(self._last, {}).values())
@@ -389,48 +379,40 @@ class ConvertWork(Work):
     def cancel(self, plan: str) -> None:
         if self.target.is_begun():
             for work in self._works:
-                self.target.store.erase_values(list(replace(work, cells=Ranges()).unplanned()))
+                erase_stored(work.target)
             self._erase_between()
             self.target.unmark()
 
     # forecasts
 
     def forecast(self) -> Forecast:
-        objects = requests = read = written = 0
+        found = Forecast(0, 0, 0, 0)
         samples = []
         for steps, blocks in zip(self._steps, self.blocks, strict=True):
-            source = steps[0].source._handle
+            source = steps[0].source
             stored, size = stored_sample(source)
             made = _made_of(steps, stored, size)
             several = made.text and len(self._steps) > 1
             samples.append(f"/{steps[-1].target.path}: {made.text}" if several else made.text)
             times = 1.0 if blocks is None else blocks.times_read
-            cells = max(
+            reads = round(stored * times) * (2 if source.layout.sharding is not None and times > 1 else 1)
+            reads += max(
                 made.objects, _objects_of(steps[-1], stored)
             )  # of what is empty it is asked whether it is there
-            objects += made.objects
-            reads = round(stored * times) * (2 if source.layout.sharding is not None and times > 1 else 1)
-            requests += reads + cells
-            if not self.source.store.supports_listing:  # each is looked at when the plan is finished
-                requests += prod(axis.count for axis in source.layout.grids.storage)
-            read += round(size * times)
-            written += made.nbytes
+            looks = 0  # at each object when the plan is finished
+            if not self.source.store.supports_listing:
+                looks = prod(axis.count for axis in source.layout.grids.storage)
+            found += Forecast(made.objects, reads + looks, round(size * times), made.nbytes)
             if self.compares:
-                requests += reads + cells
-                read += round(size * times) + made.nbytes
+                found += Forecast(0, reads, round(size * times) + made.nbytes, 0)
             for before, after in pairwise(steps):
-                objects += before.count
-                shards = before.target._handle.layout.sharding is not None
-                requests += requests_between(before.target.store, before.cuts, after.cuts, shards=shards)
-                between = round(full_size(before.target._handle.layout) * made.share)
-                read += between
-                written += between
+                nbytes = round(full_size(before.target.layout) * made.share)
+                found += passage(before.target, before.grid, after.grid, nbytes)
                 if self.compares:
-                    requests += before.count + pieces_read(before.cuts, after.cuts)
-                    read += 2 * between
+                    found += Forecast(0, before.count + pieces_read(before.grid, after.grid), 2 * nbytes, 0)
         told = [each for each in samples if each]
         more = [f"and of {len(told) - _MOST_TOLD} more arrays"] if len(told) > _MOST_TOLD else []
-        return Forecast(objects, requests, read, written, "; ".join(told[:_MOST_TOLD] + more))
+        return replace(found, sample="; ".join(told[:_MOST_TOLD] + more))
 
     # JSON
 
@@ -567,50 +549,55 @@ def plan_jobs(
     return ConvertWork(source, plans, target, target_url, False, tuple(blocks), tuple(per_job), memory)
 
 
-def _arrays_of(source: Store, path: str, target: Target, plan: NodePlan) -> tuple[Array, Array]:
+def _arrays_of(source: Store, path: str, target: Target, plan: NodePlan) -> tuple[ArrayHandle, ArrayHandle]:
     assert isinstance(plan.source, ArrayMetadata)
     assert isinstance(plan.target, ArrayMetadata)
     settings = ArrayConfig()  # whatever this process has set: objects have to be written whole
-    old = Array(source, join_path(path, plan.path), plan.source, settings)
-    new = Array(target.store, join_path(target.path, plan.path), plan.target, settings)
+    old = ArrayHandle(source, join_path(path, plan.path), prepare_layout(plan.source), settings)
+    new = ArrayHandle(target.store, join_path(target.path, plan.path), prepare_layout(plan.target), settings)
     return old, new
 
 
 def _per_job(work: ArrayWork) -> int:
     """Return how many blocks of an array one job makes."""
-    count = max(1, work.grid.count)
-    wanted = min(_JOB_BYTES // max(1, work.target.nbytes // count), _OBJECTS // _objects_in(work))
+    count = max(1, work.grid.cells.count)
+    wanted = min(_JOB_BYTES // max(1, _nbytes(work) // count), _OBJECTS // _objects_in(work))
     return max(1, wanted, -(-count // _MOST_JOBS))
+
+
+def _nbytes(work: ArrayWork) -> int:
+    """Return bytes of all elements of the array."""
+    return prod(work.target.layout.metadata.shape) * work.item_size
 
 
 def _objects_in(work: ArrayWork) -> int:
     """Return how many objects are read or written for a block, about."""
     counts = [
-        prod(axis.count for axis in each._handle.layout.grids.storage) // max(1, work.grid.count)
+        prod(axis.count for axis in each.layout.grids.storage) // max(1, work.grid.cells.count)
         for each in (work.source, work.target)
     ]
     return max(1, *counts)
 
 
 def _memory(work: ArrayWork) -> int:
-    chunks = work.source._handle.layout.chunk_nbytes + work.target._handle.layout.chunk_nbytes
-    fetched = 0 if work.memory is None else work.memory // 16
-    return work.copies * at_once(work) * work.portion_nbytes + 2 * thread_count() * chunks + fetched + _FIXED
+    chunks = work.source.layout.chunk_nbytes + work.target.layout.chunk_nbytes
+    fetched = 0 if work.memory is None else fetched_ahead(work.memory)
+    return work.copies * at_once(work) * work.portion_nbytes + 2 * thread_count() * chunks + fetched + OF_A_JOB
 
 
 def _made_of(steps: Sequence[ArrayWork], stored: int, nbytes: int) -> Written:
     """Return what the target of some steps takes; ``stored`` objects of the source have ``nbytes`` bytes."""
-    first, target = steps[0], steps[-1].target._handle
+    first, target = steps[0], steps[-1].target
     if first.behind is not None and all(isinstance(each, Crc32cCodec) for each in first.behind):
         more = sum(each.encoded_size(0) or 0 for each in first.behind)
-        return carried_sample(first.source._handle, target, stored, nbytes, more)
+        return carried_sample(first.source, target, stored, nbytes, more)
     change = partial(text_of, first) if first.as_text else None
-    return encoded_sample(first.source._handle, target, stored, nbytes, change)
+    return encoded_sample(first.source, target, stored, nbytes, change)
 
 
 def _objects_of(work: ArrayWork, stored: int) -> int:
     """Return how many objects of the target are made, about, of so many of the source."""
-    total = prod(axis.count for axis in work.source._handle.layout.grids.storage)
+    total = prod(axis.count for axis in work.source.layout.grids.storage)
     return work.count if stored >= total else round(work.count * stored / max(1, total))
 
 

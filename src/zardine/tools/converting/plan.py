@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, parse_documents, to_documents
 from zardine.metadata.node_names import join_path
+from zardine.stores.base import Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,6 +173,16 @@ def _written_and_read(plan: NodePlan) -> Planned:
 def document_text(metadata: NodeMetadata) -> str:
     """Return what a node's documents say, to compare: NaN, which equals nothing, equals itself as text."""
     return json.dumps(metadata.to_dict(), sort_keys=True, default=repr)
+
+
+def fingerprint(source: str, plans: Sequence[NodePlan], version: Version | None = None) -> str:
+    """Return what two runs have equal if the second may continue the first; ``version``: of all of the source."""
+    request = {
+        "source": source,
+        **({} if version is None else {"version": version}),
+        "nodes": {plan.path: [document_text(plan.source), document_text(plan.target), plan.as_text] for plan in plans},
+    }
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
 def bits(metadata: ArrayMetadata) -> object:

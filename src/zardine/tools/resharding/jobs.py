@@ -19,11 +19,12 @@ from zardine.jobs.records import Done
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import parse_bytes
 from zardine.stores.file_seam import files_to_edit
-from zardine.tools.rechunking.cells import blocks_for, item_size_of, least_memory, share_of, with_more_jobs
-from zardine.tools.rechunking.copying import CopyWork, default_between, parts_of
+from zardine.tools.copying.array_blocks import blocks_for, item_size_of, least_memory, share_of, with_more_jobs
+from zardine.tools.copying.between import default_between
+from zardine.tools.copying.move import moves_encoded
+from zardine.tools.copying.work import CopyWork, parts_of
 from zardine.tools.resharding.elsewhere import Elsewhere
 from zardine.tools.resharding.in_place import InPlace
-from zardine.tools.resharding.plan import moves_encoded
 from zardine.tools.resharding.rest import Rest
 from zardine.tools.resharding.run import Resharding, Run
 from zardine.tools.resharding.state import (

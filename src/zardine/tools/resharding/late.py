@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import numpy as np
+from functools import partial
 
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.read import read_plan
-from zardine.engine.read_ahead import window_bytes
-from zardine.errors import DataError
 from zardine.indexing.boxes import box_of
-from zardine.indexing.plan import plan_grid
-from zardine.tools.rechunking.sums import same_bits
+from zardine.tools.copying.compare import holds
+from zardine.tools.copying.move import read_elements
 from zardine.tools.seen import Buckets, stored_versions
 
 
@@ -46,21 +42,7 @@ def _is_same(old: ArrayHandle, new: ArrayHandle, key: str) -> bool:
     ]
     if any(start >= stop for start, stop in ranges):
         return False
-    dtype = old.layout.metadata.dtype
-    (first, last), others = (ranges[0], ranges[1:]) if ranges else ((0, 1), [])
-    row = max(1, int(np.prod([stop - start for start, stop in others], dtype=object)) * dtype.itemsize)
-    step = max(1, window_bytes() // (2 * row))
-    for start in range(first, last, step):
-        box = box_of([(start, min(start + step, last)), *others] if ranges else [])
-        both = [np.empty(box.full_shape, dtype) for _ in (old, new)]
-        try:
-            for handle, values in zip((old, new), both, strict=True):
-                read_plan(handle, plan_grid(box, handle.layout.grids), values)
-        except DataError:
-            return False
-        if not same_bits(*both):
-            return False
-    return True
+    return holds(new, box_of(ranges), partial(read_elements, old))
 
 
 __all__ = ["late_objects"]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from zardine.chunk_grids import ChunkGrid, RegularGrid
+from zardine.chunk_grids import ChunkGrid
 from zardine.chunk_keys import ChunkKeyEncoding, DefaultChunkKeyEncoding, V2ChunkKeyEncoding
 from zardine.codecs import Crc32cCodec, ShardingCodec
 from zardine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
@@ -22,6 +22,7 @@ from zardine.errors import UnsupportedError
 from zardine.json_document import Extension, Problems
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
+from zardine.tools.copying.move import inner_chunks
 
 _MOST_CHUNKS: Final = 2**26
 """Inner chunks of a shard: an index of a gigabyte."""
@@ -112,34 +113,6 @@ def _check_index(grid: ChunkGrid, shape: tuple[int, ...], inner: tuple[int, ...]
         raise ValueError(f"a shard of shape {shard} would have {number:,} inner chunks, more than {_MOST_CHUNKS:,}")
 
 
-def inner_chunks(layout: ArrayLayout) -> tuple[int, ...] | None:
-    """Return the shape of the chunks that are encoded; ``None`` where they differ."""
-    if layout.sharding is not None:
-        return layout.sharding.chunk_shape
-    if isinstance(layout.grid, RegularGrid):
-        return tuple(axis.runs[0][0] for axis in layout.grids.storage)
-    return None
-
-
-def moves_encoded(old: ArrayLayout, new: ArrayLayout) -> bool:
-    """Whether the encoded chunks of one layout are those of the other."""
-    return inner_chunks(old) == inner_chunks(new) is not None and _documents(old) == _documents(new)
-
-
-def appended_codecs(old: ArrayLayout, new: ArrayLayout) -> tuple[BytesBytesCodec, ...] | None:
-    """Return what encodes the encoded chunks of one layout further, so that they are those of the other.
-
-    Nothing where they are already; ``None`` where elements have to be decoded.
-    """
-    if inner_chunks(old) is None or inner_chunks(old) != inner_chunks(new):
-        return None
-    before, after = _documents(old), _documents(new)
-    if after[: len(before)] != before:
-        return None
-    codecs = new.codecs if new.sharding is None else new.sharding.inner_codecs
-    return tuple(each for each in codecs[len(before) :] if isinstance(each, BytesBytesCodec))
-
-
 def is_same(old: ArrayMetadata, new: ArrayMetadata) -> bool:
     """Whether chunks lie in the same objects, encoded in the same way."""
     return old.chunk_grid == new.chunk_grid and old.codecs == new.codecs
@@ -169,8 +142,3 @@ def _inner_codecs(layout: ArrayLayout, codecs: Any, compressors: Any) -> list[Co
     if config["array.checksum"] and not any(isinstance(each, Crc32cCodec) for each in chain):
         chain.append(Crc32cCodec())
     return chain
-
-
-def _documents(layout: ArrayLayout) -> list[Any]:
-    codecs = layout.codecs if layout.sharding is None else layout.sharding.inner_codecs
-    return [codec.to_json() for codec in codecs]

@@ -7,19 +7,19 @@ made here as they have to be, and again where a job has stored one anew since: i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
 from math import prod
 
 import numpy as np
 
 from zardine.engine.handle import ArrayHandle
+from zardine.engine.nested_objects import boxes_together, objects_together
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each
-from zardine.indexing.boxes import boxes_beyond
-from zardine.indexing.selection import AxisSlice
+from zardine.indexing.boxes import boxes_beyond, ranges_of
+from zardine.indexing.selection import GridSelection
 from zardine.limits import within_memory
 from zardine.settings import thread_count
-from zardine.tools.resharding.move import Box, block_shape, move, object_bytes, sources_of
+from zardine.tools.copying.move import keys_of, move
 from zardine.tools.seen import digest
 
 
@@ -32,8 +32,8 @@ class Rest:
         """Axes whose end was elsewhere than planned when new objects were made here: also if it is there again."""
         self.made = 0
         """New objects that were made, again and again where others wrote."""
-        self._noted: dict[tuple[int, ...], tuple[str, str]] = {}
-        """By the first new object of a block what old objects were before it was made, and what was made then."""
+        self._noted: dict[tuple[tuple[int, int], ...], tuple[str, str]] = {}
+        """By box what old objects were before it was made, and what was made then."""
 
     def look(self, shape: tuple[int, ...], moved: Sequence[bool] | None) -> None:
         """Note of which axes the end is elsewhere than planned; ``moved`` are those where another process met that."""
@@ -47,26 +47,24 @@ class Rest:
             self.shape = source.layout.metadata.shape
             self._noted.clear()
         before = self.made
-        shape = block_shape(source, target, window_bytes() // (2 * thread_count()))
-        nbytes = prod(shape) * object_bytes(target)
+        shape = objects_together(source.layout, target.layout, window_bytes() // (2 * thread_count()))
+        nbytes = prod(shape) * max(1, target.layout.object_nbytes)
         at_once = max(1, min(thread_count(), window_bytes() // (2 * nbytes)))
 
-        def make(box: Box) -> None:
-            place = tuple(each[0] for each in box)
-            seen = _seen(source, sources_of(source, target, box))
-            names = [target.layout.keys.encode(each) for each in product(*box)]
+        def make(box: GridSelection) -> None:
+            place = tuple(ranges_of(box))
+            seen, names = _seen(source, keys_of(source, box)), list(keys_of(target, box))
             if self._noted.get(place) == (seen, _seen(target, names)):
                 return
-            with within_memory("new objects", nbytes, array=target.path, key=target.key(place)):
+            with within_memory("new objects", nbytes, array=target.path, key=names[0]):
                 move(source, target, box, encoded=encoded)
             self._noted[place] = seen, _seen(target, names)
-            self.made += prod(map(len, box))
+            self.made += len(names)
 
-        blocks = self._blocks(target, shape)
-        for_each(make, blocks, 2**16 if at_once > 1 else 1, at_once)
+        for_each(make, self._boxes(target, shape), 2**16 if at_once > 1 else 1, at_once)
         return self.made > before
 
-    def _blocks(self, target: ArrayHandle, shape: tuple[int, ...]) -> Iterator[Box]:
+    def _boxes(self, target: ArrayHandle, shape: Sequence[int]) -> Iterator[GridSelection]:
         axes = target.layout.grids.storage
         cuts = []
         for axis, planned, length, moved in zip(axes, self.planned, self.shape, self.moved, strict=True):
@@ -74,19 +72,11 @@ class Rest:
             which = int(axis.locate(np.array([least], np.int64))[0][0]) if moved and least else 0
             cuts.append(min(axis.start(which), length) if moved else length)
         for slab in boxes_beyond((0,) * len(axes), cuts, self.shape):
-            ranges = []
-            for axis, part, size in zip(axes, slab.axes, shape, strict=True):
-                assert isinstance(part, AxisSlice)
-                ends = np.array([part.start, part.start + part.count - 1], np.int64)
-                first, last = axis.locate(ends)[0].tolist()
-                ranges.append([range(i, min(i + size, last + 1)) for i in range(first, last + 1, size)])
-            yield from product(*ranges)
+            yield from boxes_together(target.layout, shape, slab)
 
 
-def _seen(handle: ArrayHandle, names: Iterable[str]) -> str:
+def _seen(handle: ArrayHandle, keys: Iterable[str]) -> str:
     """Return what changes if one of these objects of an array does."""
-    prefix = f"{handle.path}/" if handle.path else ""
-    keys = (f"{prefix}{name}" for name in names)
     return digest((key, handle.store.version(key)) for key in keys)
 
 

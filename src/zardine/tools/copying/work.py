@@ -1,7 +1,7 @@
 """Jobs that copy an array block by block into other chunks, straight or by way of arrays between; nothing else.
 
 Blocks are boxes of *cells*: elements, or whole chunks where these are moved as the encoded bytes they are. What makes
-the copy count is said by those that build on this: rechunking (:mod:`zardine.tools.rechunking.work`) and resharding.
+the copy count is said by those that build on this: rechunking (at a new place) and resharding (in place, too).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import pairwise
 from math import prod
 from typing import Any, Final
 
@@ -20,16 +20,13 @@ import numpy.typing as npt
 
 from zardine.cache import Cache
 from zardine.chunk_grids.axis import Axis
-from zardine.creation.v3 import new_array_metadata
 from zardine.engine.array_config import ArrayConfig, WriteStrategy
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
-from zardine.engine.read import read_plan
 from zardine.engine.read_ahead import window
-from zardine.engine.stored import stored_objects
+from zardine.engine.stored import erase_stored
 from zardine.engine.write import write_plan
 from zardine.errors import PlanError
-from zardine.hierarchy.find import HIDDEN
 from zardine.indexing.boxes import box_of
 from zardine.indexing.plan import plan_grid
 from zardine.jobs.job import Job, JobDone
@@ -41,20 +38,22 @@ from zardine.limits import check_size, within_memory
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.settings import thread_count
-from zardine.stores.base import Store
-from zardine.tools.rechunking.append import append_block, array_prefix
-from zardine.tools.rechunking.blocks import Between, Blocks
-from zardine.tools.rechunking.cells import cell_of, in_cells, item_size_of, share_of, stage_grids
-from zardine.tools.rechunking.differing import pieces_along, pieces_of
-from zardine.tools.rechunking.sums import sum_of, total
-from zardine.tools.resharding.move import encoded_chunks, put_encoded
+from zardine.tools.copying.append import append_block, array_prefix
+from zardine.tools.copying.array_blocks import (
+    OF_A_JOB,
+    cell_of,
+    copies_of,
+    fetched_ahead,
+    in_cells,
+    item_size_of,
+    stage_grids,
+)
+from zardine.tools.copying.between import between_of, passage
+from zardine.tools.copying.blocks import Blocks
+from zardine.tools.copying.compare import sum_of, total
+from zardine.tools.copying.move import encoded_chunks, keys_of, put_encoded, read_elements
 from zardine.tools.sampling import carried_sample, encoded_sample, full_size, stored_sample
-from zardine.tools.seen import Buckets, NotingStore, digest, lists_versions, seen_now
-
-_FIXED: Final = 16 * 2**20
-"""Bytes that a job takes beside its blocks, about."""
-_WINDOW: Final = 16
-"""One part in so many of the memory is for fetching ahead."""
+from zardine.tools.seen import Buckets, NotingStore, lists_versions, seen_now
 
 _OF_A_CHUNK: Final = 64
 """Bytes that a chunk along an axis takes in the plan of a block, about."""
@@ -124,13 +123,8 @@ class CopyWork(Work):
         """Return bytes that a job takes: a block, the same encoded, and some chunks for each thread."""
         size = prod(grid.largest) * prod(self._cell) * self._item_size
         chunks = max(self._old_layout.chunk_nbytes, self._new_layout.chunk_nbytes)
-        copies = share_of(place.store for place in self.places())
-        copies -= copies > 2  # what a block leaves free
-        return copies * size + 2 * thread_count() * chunks + self._window + _FIXED
-
-    @property
-    def _window(self) -> int:
-        return max(2**20, self.max_memory // _WINDOW)
+        copies = copies_of(place.store for place in self.places())
+        return copies * size + 2 * thread_count() * chunks + fetched_ahead(self.max_memory) + OF_A_JOB
 
     @cached_property
     def _old_layout(self) -> ArrayLayout:
@@ -158,7 +152,7 @@ class CopyWork(Work):
         noting = NotingStore(self.source.store)
         source = self._handle(Place(noting, self.source.path), self._old_layout, watched=self._watches)
         found = self._copy(job, source, box)
-        return JobDone(digest((key, noting.versions.get(key)) for key in set(self._source_keys(box))), found)
+        return JobDone(noting.digest(keys_of(source, box_of(self._elements(box)))), found)
 
     @property
     def _watches(self) -> bool:
@@ -188,7 +182,7 @@ class CopyWork(Work):
             target = replace(target, store=guarded)
         elif job.looks:
             target.store.wait_for_writers(array_prefix(target))  # what a late worker appends is there by then
-        with window(self._window), within_memory("a block", size, array=target.path):
+        with window(fetched_ahead(self.max_memory)), within_memory("a block", size, array=target.path):
             values = self._read(job.stage, source, box)
             job.advance(size // 2)
             sums = sum_of(values) if self.blocks.between else None
@@ -205,11 +199,9 @@ class CopyWork(Work):
     def _read(self, stage: int, source: ArrayHandle, box: Box) -> npt.NDArray[Any]:
         """Return the cells of a box: elements, or encoded chunks (``None`` where nothing is stored)."""
         region = box_of(self._elements(box)) if stage == 0 else box_of(box)
-        plan = plan_grid(region, source.layout.grids)
         if self.encoded and stage == 0:
-            return encoded_chunks(source, plan)
-        values = np.empty(region.full_shape, source.layout.metadata.dtype)
-        read_plan(source, plan, values)
+            return encoded_chunks(source, plan_grid(region, source.layout.grids))
+        values = read_elements(source, region)
         if self.encoded:
             values[values == b""] = None
         return values
@@ -247,19 +239,9 @@ class CopyWork(Work):
         """Erase what jobs have written between: once nobody counts on it, whatever records say."""
         if self.between is not None:
             for number in range(len(self.blocks.between)):
-                handle = self._between(number)
-                handle.store.erase_values([key for key, _ in stored_objects(handle)])
+                erase_stored(self._between(number))
 
     # what the jobs saw
-
-    def _source_keys(self, box: Box) -> Iterator[str]:
-        """Give the keys of all source objects that have elements of a box."""
-        key = self._handle(self.source, self._old_layout).key
-        ranges = []
-        for axis, (start, stop) in zip(self._old_layout.grids.storage, self._elements(box), strict=True):
-            first, last = axis.locate(np.array([start, max(start, stop - 1)], np.int64))[0].tolist()
-            ranges.append(range(first, last + 1))
-        return map(key, product(*ranges))
 
     def seen(self, stage: int, jobs: Ranges, *, surely: bool) -> Iterator[tuple[int, str]]:
         if stage:
@@ -314,18 +296,14 @@ class CopyWork(Work):
         if self._old_layout.sharding is not None and self.blocks.times_read > 1:
             reads += stored * self.blocks.times_read  # of parts, the index and the chunks
         looks = 0 if lists_versions(self.source.store) else self.looks * asked
-        objects, written = made.objects, made.nbytes
         requests = round(reads) + looks + put  # of what is empty it is asked whether it is there
         read = int(size * (1 if self.encoded else self.blocks.times_read))
+        found = Forecast(made.objects, requests, read, made.nbytes, made.text)
         for number, (stage, following) in enumerate(pairwise(self.stages)):
-            assert self.between is not None
-            pair = stage.grids[0], following.grids[0]
-            objects += pieces_read(*pair) if self.blocks.counted else len(stage)
-            requests += requests_between(self.between.store, *pair, shards=not self.blocks.counted)
-            between = size if self.encoded else round(full_size(self._between(number).layout) * made.share)
-            read += between
-            written += between
-        return Forecast(objects, requests, read, written, made.text)
+            array = self._between(number)
+            nbytes = size if self.encoded else round(full_size(array.layout) * made.share)
+            found += passage(array, stage.grids[0], following.grids[0], nbytes)
+        return found
 
     # JSON
 
@@ -378,51 +356,4 @@ def _begun_before(axis: Axis, end: int) -> int:
     return 0 if end == 0 else axis.find(end - 1) + 1
 
 
-def pieces_read(first: BlockGrid, second: BlockGrid) -> int:
-    """Return how many pieces of the blocks of a grid those of the following one read."""
-    return prod(map(pieces_along, first.axes, second.axes))
-
-
-def requests_between(store: Store, first: BlockGrid, second: BlockGrid, *, shards: bool) -> int:
-    """Return requests for an array between: what is stored is written and erased, and each piece is read.
-
-    What is stored are ``shards``, whose indexes are read once, else the pieces.
-    """
-    pieces = pieces_read(first, second)
-    stored = len(first) if shards else pieces
-    return stored + len(first) * shards + -(-stored // store.erased_together) + pieces
-
-
-def between_of(old: ArrayMetadata, between: Between, grids: Sequence[BlockGrid], *, encoded: bool) -> ArrayMetadata:
-    """Return the metadata of an array between, which the blocks of the first of two grids write, and the others read.
-
-    It is raw, with a crc32c behind each piece; its document is never stored. Its elements are those of ``old``, or
-    ``encoded`` chunks.
-    """
-    first, second = grids
-    shape = tuple(axis.length for axis in first.axes)
-    chunks: Any = between.inner
-    if not between.inner and shape:
-        chunks = [_lengths(pieces_of(*axes)) for axes in zip(first.axes, second.axes, strict=True)]
-    made = new_array_metadata(
-        shape=shape,
-        dtype="variable_length_bytes" if encoded else old.data_type,
-        chunks=chunks,
-        shards=between.block if between.inner else None,
-        filters=None,
-        compressors=None,
-        checksum=True,
-    )
-    return made if encoded else replace(made, fill=old.fill)
-
-
-def _lengths(axis: Axis) -> int | list[int]:
-    return axis.runs[0][0] if axis.is_regular else list(axis.lengths())
-
-
-def default_between(target: Place) -> Place:
-    """Return where arrays between are, if the user says nothing else."""
-    return Place(target.store, join_path(target.path, f"{HIDDEN}/between"), target.url)
-
-
-__all__ = ["CopyWork", "between_of", "default_between", "parts_of", "pieces_read", "requests_between"]
+__all__ = ["CopyWork", "parts_of"]

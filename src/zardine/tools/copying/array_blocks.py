@@ -1,4 +1,4 @@
-"""Which blocks an array is copied in, by its layouts and the memory there is. Pure."""
+"""Blocks of an array: chosen by its old layout, its new one, and the memory there is. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from zardine.engine.layout import ArrayLayout
 from zardine.jobs.stages import BlockGrid
 from zardine.stores.base import Store
 from zardine.stores.file_seam import files_to_read
-from zardine.tools.rechunking.blocks import Blocks, choose_blocks, reads_too_often, smaller_blocks, volume
-from zardine.tools.rechunking.differing import counted_blocks, smaller_counted_blocks
+from zardine.tools.copying.blocks import Blocks, choose_blocks, reads_too_often, smaller_blocks, volume
+from zardine.tools.copying.counted_blocks import counted_blocks, smaller_counted_blocks
 
 _COPIES: Final = 2
 """A block is in memory that often at most: as elements, and encoded."""
 _COPIES_FAR: Final = 3
 """The same where stores are no local files, so that what is fetched or sent is there as well."""
+_WINDOW: Final = 16
+"""One part in so many of the memory is for fetching ahead."""
+OF_A_JOB: Final = 16 * 2**20
+"""Bytes that a job takes beside its blocks, about."""
 _VARIABLE: Final = 16
 """Bytes that an element of varying length is taken for."""
 
@@ -52,9 +56,20 @@ def item_size_of(layout: ArrayLayout) -> int:
     return layout.metadata.data_type.item_size or _VARIABLE
 
 
+def copies_of(stores: Iterable[Store]) -> int:
+    """Return how often a block is in memory at most, by the stores that it goes to and comes from."""
+    return _COPIES if all(files_to_read(store) for store in stores) else _COPIES_FAR
+
+
 def share_of(stores: Iterable[Store]) -> int:
     """Return which part of the memory a block may take: one in so many."""
-    return _COPIES if all(files_to_read(store) for store in stores) else _COPIES_FAR + 1
+    copies = copies_of(stores)
+    return copies if copies == _COPIES else copies + 1
+
+
+def fetched_ahead(memory: int) -> int:
+    """Return bytes of the memory of a job that are for fetching ahead."""
+    return max(2**20, memory // _WINDOW)
 
 
 def blocks_for(
@@ -151,9 +166,12 @@ def _largest(axes: Sequence[Axis]) -> Shape:
 
 
 __all__ = [
+    "OF_A_JOB",
     "blocks_for",
     "cell_of",
     "cells_of",
+    "copies_of",
+    "fetched_ahead",
     "in_cells",
     "item_size_of",
     "least_memory",

@@ -1,15 +1,15 @@
-"""A conversion that can be cut off at any point: what marks its target, and how the target becomes visible.
+"""Commit at a new place: nothing is found there before all of it is.
 
 First of all a key :data:`~zardine.hierarchy.find.UNFINISHED` is written at the target, with the fingerprint of the
 request; then the chunks, each object whole; then the documents, children before their parents, so that the last one
-makes the node that was asked for; then the key is removed. Whoever looks in between finds no node.
+makes the node that was asked for; then the key is removed. Whoever looks in between finds no node. A run that is cut
+off at any point is continued by the same request.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from zardine.engine.documents import get_document
@@ -25,8 +25,7 @@ from zardine.hierarchy.place import check_new_place
 from zardine.json_document import JSON, parse_json, show
 from zardine.metadata.formats import NodeMetadata, document_names, to_documents
 from zardine.metadata.node_names import join_path
-from zardine.stores.base import Condition, Store, Version
-from zardine.tools.converting.plan import NodePlan, document_text
+from zardine.stores.base import Condition, Store
 
 
 class OtherConversionError(NodeExistsError):
@@ -141,12 +140,21 @@ class Target:
         except ConditionFailedError:
             raise NodeExistsError(f"another {WORKS[self.function]} to {self} has just begun") from None
 
-    def publish(self, plans: Iterable[NodePlan]) -> None:
-        """Write all documents, that of the target's root last."""
-        plans = list(plans)
-        create_ancestors(self.store, self.path, plans[0].target.zarr_format)
-        for plan in reversed(plans):
-            write_documents(self.store, join_path(self.path, plan.path), plan.target)
+    def take(self, way: str) -> None:
+        """Mark the place, unless this request has done so. Raises where it is taken; ``way`` is as in :meth:`look`."""
+        if self.look(overwrite=False, resume=True, way=way):
+            return
+        try:
+            self.begin(overwrite=False)
+        except NodeExistsError:  # another worker was faster: one of this request, or of another
+            if not self.look(overwrite=False, resume=True, way=way):
+                raise
+
+    def publish(self, nodes: Mapping[str, NodeMetadata]) -> None:
+        """Write the documents of all nodes by their relative paths, parents first: that of the target's root last."""
+        create_ancestors(self.store, self.path, self.zarr_format)
+        for path in reversed(list(nodes)):
+            _write_documents(self.store, join_path(self.path, path), nodes[path])
 
     def unmark(self) -> None:
         """Remove the mark: nothing is left to do."""
@@ -163,17 +171,7 @@ class Target:
         return found if isinstance(found, dict) else {}
 
 
-def fingerprint(source: str, plans: Iterable[NodePlan], version: Version | None = None) -> str:
-    """Return what two runs have equal if the second may continue the first; ``version``: of all of the source."""
-    request = {
-        "source": source,
-        **({} if version is None else {"version": version}),
-        "nodes": {plan.path: [document_text(plan.source), document_text(plan.target), plan.as_text] for plan in plans},
-    }
-    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
-
-
-def write_documents(store: Store, path: str, metadata: NodeMetadata) -> None:
+def _write_documents(store: Store, path: str, metadata: NodeMetadata) -> None:
     """Store the documents of a node, the one that makes it last; those that are there already are left alone."""
     documents = to_documents(metadata)
     first, *rest = document_names(metadata.zarr_format, metadata.node_type)
@@ -209,3 +207,6 @@ def _check_empty(store: Store, path: str, way: str) -> None:
     if first is None:
         return
     raise NodeExistsError(f"{describe(store, path)} is not empty: {first} is stored there; {way}")
+
+
+__all__ = ["OtherConversionError", "Target"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from zardine.chunk_grids.axis import Axis
 from zardine.limits import check_size
-from zardine.tools.rechunking.blocks import Between, Blocks, pieces_between, reads_too_often, times_along, volume
+from zardine.tools.copying.blocks import Between, Blocks, pieces_between, reads_too_often, times_along, volume
 
 _ORDERS: Final = 24
 """Orders of axes in which blocks are grown."""

@@ -1,1 +1,0 @@
-"""How an array gets other chunks and shards within bounded memory."""
