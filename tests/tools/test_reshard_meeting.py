@@ -20,6 +20,7 @@ from tools.test_repair import VALUES, make, read_by_others
 from tools.test_reshard import Failing, InterruptedHereError, files, in_place, interrupted
 from zardine.engine.freshness import CLOSING
 from zardine.errors import ArrayChangedError, ArrayNotFoundError, NodeExistsError
+from zardine.tools.resharding.in_place import InPlace
 
 JOURNAL = "__zardine_reshard.json"
 
@@ -368,3 +369,35 @@ def test_a_writer_that_takes_longer_than_the_grace(tmp_path: Path, shards: tuple
     assert right.all(), (once, written, refused, last, tried)
     assert zardine.open_array(path).shards == (300, 250)
     assert done or refused  # what came too late is kept, and was refused
+
+
+def test_after_a_kill_at_the_end_the_same_call_lets_others_write_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(BaseException):
+        pass
+
+    def killed(*_: Any) -> None:
+        raise KilledError
+
+    values = np.arange(400).reshape(20, 20)
+    zardine.create_array(tmp_path / "a", data=values, chunks=(2, 2), shards=(4, 4))
+    with monkeypatch.context() as patched:
+        patched.setattr(InPlace, "reopen", lambda *_: None)
+        patched.setattr(InPlace, "finish", killed)
+        with pytest.raises(KilledError):
+            zardine.reshard(tmp_path / "a", shards=(10, 10))
+    with pytest.raises(ArrayChangedError, match="call it again"):
+        zardine.open_array(tmp_path / "a", mode="r+")[0, 0] = 5
+    told: list[int] = []
+
+    def progress(done: int, total: int) -> None:
+        if not told:
+            zardine.open_array(tmp_path / "a", mode="r+")[0, 0] = 7
+        told.append(done)
+
+    assert zardine.reshard(tmp_path / "a", shards=(10, 10), progress=progress)
+    values[0, 0] = 7
+    found = zardine.open_array(tmp_path / "a")
+    assert found.shards == (10, 10)
+    np.testing.assert_array_equal(found[...], values)

@@ -54,11 +54,12 @@ def reshard(
     """Give an array (of Zarr v3) other shards: a shape, ``"auto"``, or ``None`` for none; also other chunks or codecs.
 
     ``chunks`` is the shape of (inner) chunks, ``codecs`` their whole chain, ``compressors`` its last part; what is not
-    given stays. Chunks that keep shape and codecs are moved as the encoded bytes they are. In memory are as many new
-    objects as the setting ``window_bytes`` has room for, one at least.
+    given stays. Chunks that keep shape and codecs are moved as the encoded bytes they are. No worker holds more than
+    ``max_memory`` (bytes, or a text such as ``"2 GB"``): 1 GiB, or more where one new object takes more.
 
     Without ``target`` the array changes in place. Whenever this is interrupted, the array reads as before or as after;
-    the same call goes on where it was. ``restart`` forgets what was begun, and begins as asked now; ``cancel``, which
+    the same call goes on where it was. After a kill at the very end nobody can write to the array until that call, or
+    ``cancel``. ``restart`` forgets what was begun, and begins as asked now; ``cancel``, which
     is given alone, erases what was begun, so that all is as before (with ``target``: there, too). Chunks get other
     keys, by the other of the encodings ``default`` and ``v2``. zardine arrays opened before raise
     :class:`~zardine.errors.ArrayChangedError` once it matters. Those who are just writing are waited for; where the
@@ -67,7 +68,7 @@ def reshard(
     open the array again after.
 
     ``executor``, ``workers`` and ``progress`` are those of :meth:`zardine.jobs.Plan.run`. What others write meanwhile
-    is copied again at the end, until nothing is left to copy.
+    is copied again at the end, at most 20 times: then a :class:`~zardine.errors.PlanError` asks for a pause.
 
     A ``target`` must be empty: :class:`~zardine.errors.NodeExistsError` is raised where anything is stored. Raises
     :class:`~zardine.errors.CorruptionError` for a shard that has no valid index: see :func:`zardine.repair`.

@@ -1,7 +1,7 @@
 """One way to move what is stored of an array from one layout to another, in three ideas.
 
 - *Blocks* (:mod:`.blocks`, :mod:`.counted_blocks`, :mod:`.array_blocks`): which boxes, in which order, so that they fit
-  into memory and little is read twice; where no such boxes are, by way of arrays :mod:`.between`.
+  into memory and little is read twice; where there are none, by way of temporary arrays (:mod:`.between`).
 - *Move* (:mod:`.move`, :mod:`.append`): a box from one array to the other, as the encoded bytes that its chunks are, or
   decoded and encoded; and :mod:`.compare`, whether both hold the same.
 - *Commit*: how what was made comes to count. At a new place (:mod:`.new_place`), whose documents come last; or in
@@ -12,8 +12,8 @@
 ==================  ===================================  =================================  ===========================
 tool                blocks                               move                               commit
 ==================  ===================================  =================================  ===========================
-``reshard``         :mod:`.array_blocks`                 encoded if chunks and codecs stay  a switch; with ``target``
-                                                                                            the document last, by the
+``reshard``         :mod:`.array_blocks`                 encoded if chunks and codecs       a switch; with ``target``
+                                                         stay; else as ``rechunk``          the document last, by the
                                                                                             same journal
 ``rechunk``         :mod:`.array_blocks`                 decoded; appended to local shards  :mod:`.new_place`
 ``convert``         the new objects of one old one,      decoded; out of foreign files      :mod:`.new_place`

@@ -151,7 +151,10 @@ class Target:
                 raise
 
     def publish(self, nodes: Mapping[str, NodeMetadata]) -> None:
-        """Write the documents of all nodes by their relative paths, parents first: that of the target's root last."""
+        """Write the documents of nodes, which are given by their relative paths, parents first.
+
+        They are written in the reverse order, so that the document of the target itself comes last.
+        """
         create_ancestors(self.store, self.path, self.zarr_format)
         for path in reversed(list(nodes)):
             _write_documents(self.store, join_path(self.path, path), nodes[path])

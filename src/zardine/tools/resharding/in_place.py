@@ -3,6 +3,20 @@
 When all are there, and no old one has changed since, one replacement of the document names the new ones. Then the old
 ones are erased. Whoever holds the lock of the journal does this alone (where locks keep processes apart), and whatever
 was read before the lock was held counts for nothing: another process may have resharded the array meanwhile.
+
+============  ==============================================  ====================================================
+phase         stored beside the array as it was               after a kill, the same call
+============  ==============================================  ====================================================
+no journal    nothing                                         begins
+beginning     the journal                                     looks whether the new keys are free, and copies
+copying       some new objects, records of finished jobs      copies the rest
+closing       all new objects; the document says that         lets others write again, copies what they wrote, and
+              nobody may write                                closes once more
+switched      old objects; the document names the new ones    erases them, and the journal
+============  ==============================================  ====================================================
+
+:func:`zardine.reshard` makes one ``InPlace``, which holds the lock and calls ``make``; that runs a plan, and the work
+of the plan makes another one for the steps, within the same lock.
 """
 
 from __future__ import annotations
@@ -118,7 +132,7 @@ class InPlace(Run):
             journal = None
         if is_same(metadata, self.wanted(metadata)):
             if journal is not None:
-                self.take_up(journal, {}, metadata.ndim)  # refuses
+                self.take_up(journal, {}, metadata.ndim)  # raises: another request was begun
             return without_copying("finished" if ended else "unchanged")
         return self.make_all(journal, metadata)
 
@@ -139,6 +153,7 @@ class InPlace(Run):
                 raise
         if journal.phase != "copying":
             journal.phase = "copying"
+            self.mark(metadata, closing=False)
             journal.save(store, path)
         return journal
 

@@ -34,7 +34,11 @@ _TOGETHER: Final = 2**14
 
 @dataclass(frozen=True, slots=True)
 class Resharding(Outcome):
-    """What :func:`zardine.reshard` did. False where others wrote to old objects when it was too late."""
+    """What :func:`zardine.reshard` did.
+
+    ``bool(report)`` is false if a program that had the array open before wrote to old objects after the switch: see
+    ``late``.
+    """
 
     objects: int
     """New objects made, those of an earlier run not among them."""
