@@ -190,7 +190,7 @@ def test_no_more_folders_are_open_than_there_may_be(tmp_path: Path) -> None:
     array = zardine.create_array(str(tmp_path), shape=(180, 6), **options)
     array[::2] = np.full((90, 6), b"old", object)
     config = replace(array._handle.config, write_strategy="append", write_empty_chunks=False)
-    array = array._with_handle(replace(array._handle, config=config, watched=False))
+    array = array._with_handle(replace(array._handle, config=config, is_shared=False))
     cells = np.stack(np.meshgrid(np.arange(1, 180, 2), [1, 3, 5], indexing="ij"), -1).reshape(-1, 2)
     values = [b"%d %d" % tuple(cell) for cell in cells.tolist()]
     few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -211,7 +211,7 @@ def test_what_is_unusual_is_left_to_others(tmp_path: Path) -> None:
     cells = array_of(tmp_path)
     handle = cells.array._handle
     config = replace(handle.config, write_strategy="append", write_empty_chunks=False)
-    array = cells.array._with_handle(replace(handle, config=config, watched=False))
+    array = cells.array._with_handle(replace(handle, config=config, is_shared=False))
     places, values = np.array([[5, 5], [0, 0], [1, 0]]), [b"a" * 8, b"b" * 16, b""]
 
     def left() -> list[int]:
@@ -271,7 +271,7 @@ def test_no_memory_is_taken_for_an_index_of_any_size(tmp_path: Path, monkeypatch
         file.truncate(2**24 * 16 + 4)
     handle = array._handle
     config = replace(handle.config, write_strategy="append", write_empty_chunks=False)
-    array = array._with_handle(replace(handle, config=config, watched=False))
+    array = array._with_handle(replace(handle, config=config, is_shared=False))
 
     class NotAsked:
         def __getattr__(self, name: str) -> Any:

@@ -31,7 +31,7 @@ def versions_at_border(handle: ArrayHandle, changes: Iterable[Change | PendingCh
     Raises :class:`~zardine.errors.ArrayChangedError` as that does.
     """
     store = handle.store
-    if not handle.watched or handle.watch.is_owned:
+    if not handle.is_shared or handle.watch.is_owned:
         return {}
     fitting = [change for change in changes if _may_give_way(change)]
     if not fitting:

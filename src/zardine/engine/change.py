@@ -174,7 +174,7 @@ class Change:
         Not those that reach beyond the array, unless ``seen`` is there: another writer may have made it longer, and
         have stored values there.
         """
-        keeps = self.handle.watched and self.seen is None
+        keeps = self.handle.is_shared and self.seen is None
         whole = self.part.whole() if keeps else self.part.covered()
         return whole if self.fields is None else np.zeros_like(whole)
 

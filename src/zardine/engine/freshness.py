@@ -252,7 +252,7 @@ def check_fresh(handle: ArrayHandle, *, writing: bool = False, written: bool = F
     With ``writing`` also where it is about to be changed. ``written``: something has just been stored, and it may be
     lost if the array was changed meanwhile. ``surely``: look at the document, however short ago that was done.
     """
-    if not handle.watched:
+    if not handle.is_shared:
         return
     watch, store = handle.watch, handle.store
     pending = watch.pending
@@ -287,7 +287,7 @@ def known_document(handle: ArrayHandle) -> KnownFile | None:
     """
     watch, store = handle.watch, handle.store
     version = watch.version
-    if not handle.watched or version is None or not store.has_cheap_looks or watch.is_owned:
+    if not handle.is_shared or version is None or not store.has_cheap_looks or watch.is_owned:
         return None
     known = watch.known
     if known[0] != version:
@@ -362,7 +362,7 @@ class Writing(SureExit):
 
     def __enter__(self) -> None:
         handle = self._handle
-        if not handle.watched:
+        if not handle.is_shared:
             return
         path = handle.path
         due = self._is_due()
@@ -382,7 +382,7 @@ class Writing(SureExit):
 
     def _exit(self, error: BaseException | None) -> None:
         handle = self._handle
-        if not handle.watched:
+        if not handle.is_shared:
             return
         try:
             if self._pending is not None:

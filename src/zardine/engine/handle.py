@@ -31,10 +31,11 @@ class ArrayHandle:
     """Names this opening of the array in caches."""
     chunk_cache: ChunkCache | None = None
     """Decoded chunks, where ``config.cache`` asks for it."""
-    watched: bool = True
-    """Whether others may change the array's shape and shards meanwhile, so that reads and writes look at the document.
+    is_shared: bool = True
+    """Whether others may write to the array, or change its shape and shards, meanwhile.
 
-    ``False`` while an array is being made or resharded: then nobody else knows of it.
+    Reads and writes look at the document then, and what objects hold beyond the shape stays: another writer may have
+    made the array longer. ``False`` while an array is being made or resharded, when nobody else knows of it.
     """
     buffer: WriteBuffer | None = None
     """Writes that wait, within ``Array.buffered``."""

@@ -121,7 +121,7 @@ class _FileWrites:
     def _is_new(self, part: BoxPart, key: str) -> bool:
         """Whether a part is all of its object. What lies beyond the array counts, unless ``seen`` names the object."""
         layout = self._handle.layout
-        beyond = self._handle.watched and key not in self._seen
+        beyond = self._handle.is_shared and key not in self._seen
         if layout.uniform_shard is not None:
             count = layout.uniform_shard.count if beyond else layout.chunks_in_array(part.object)
             if part.count != count:
@@ -196,15 +196,15 @@ class _FileWrites:
         """
         handle = self._handle
         chunks, config, shard = handle.layout.blocks, handle.config, handle.layout.uniform_shard
-        if chunks is None or not self._files.can_read or not handle.watched or chunks.chain.most_for_kernel() < 0:
+        if chunks is None or not self._files.can_read or not handle.is_shared or chunks.chain.most_for_kernel() < 0:
             return -1
         if shard is not None:
             is_rewritten = config.write_strategy == "rewrite" and config.chunk_order == "as_written"
             if not is_rewritten or shard.is_chunk is not None or shard.index_memory > _SMALL:
                 return -1
         threads = thread_count()
-        is_shared = self._plan.object_count >= threads or not chunks.is_compressed
-        return min(_SMALL if is_shared else _ALONE, window_bytes() // (2 * threads))
+        has_work_for_all = self._plan.object_count >= threads or not chunks.is_compressed
+        return min(_SMALL if has_work_for_all else _ALONE, window_bytes() // (2 * threads))
 
     def _is_to_be_changed(self, part: BoxPart, key: str) -> bool:
         chunks = self._handle.layout.blocks

@@ -152,7 +152,7 @@ def _write_chunk(change: AnyChange) -> None:
     seen, covered = change.seen, bool(change.needs_no_read()[0])
     with store.lock(key):
         old = None if covered else _old_chunk(change)
-        keeps_others = change.handle.watched and not covered and not bool(change.replaces_all_valid()[0])
+        keeps_others = change.handle.is_shared and not covered and not bool(change.replaces_all_valid()[0])
         many = change.encode_many(np.zeros(1, np.int64), None if old is None else whole_chunk(old.parts[0]))
         if many is not None:
             encoded: BytesLike | None = None if many.lengths[0] == MISSING else many.data
@@ -195,7 +195,7 @@ def _write_shard(change: AnyChange) -> None:
     layout = change.layout
     assert layout is not None
     rows = change.part.positions(layout.strides)
-    keeps = change.handle.watched and change.seen is None
+    keeps = change.handle.is_shared and change.seen is None
     in_array = change.handle.layout.chunks_in_array(change.part.object)
     all_chunks = layout.count if keeps else in_array
     if change.part.count == all_chunks and bool(change.needs_no_read().all()):
@@ -203,7 +203,7 @@ def _write_shard(change: AnyChange) -> None:
         return
     partial = change.part.count < in_array or not bool(change.replaces_all_valid().all())
     try:
-        update_shard(change, layout, rows, keeps_others=partial and change.handle.watched)
+        update_shard(change, layout, rows, keeps_others=partial and change.handle.is_shared)
     except CorruptionError:
         if partial:
             raise

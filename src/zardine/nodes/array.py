@@ -733,7 +733,7 @@ class Array(StoredFacts):
         metadata = self.metadata
         surely = surely or known[1] != metadata.document
         stored = stored_node(self.store, self.path, metadata, known, surely=surely)
-        if self._handle.watched:
+        if self._handle.is_shared:
             refuse_another(self._handle, stored.metadata)
         return stored, self._adopt(stored.metadata)
 
@@ -742,7 +742,7 @@ class Array(StoredFacts):
         before, handle = self.metadata.attributes.get(MISSING), self._handle
 
         def changed(old: ArrayMetadata) -> ArrayMetadata:
-            if handle.watched:
+            if handle.is_shared:
                 refuse_another(handle, old)
             return old.with_attributes(change(old.attributes))
 

@@ -98,7 +98,7 @@ def clear_beyond(before: ArrayHandle, shape: tuple[int, ...], *, leaving: bool =
         for axes in (grids.chunks, grids.storage)
     )
     whole = tuple(max(old, end) for old, end in zip(metadata.shape, ends, strict=True))
-    before = replace(before.with_shape(with_shape(metadata, before.layout.grid, whole)), watched=False)
+    before = replace(before.with_shape(with_shape(metadata, before.layout.grid, whole)), is_shared=False)
     # first the chunks that lie wholly beyond, which may be torn, then those that are cut
     origin = [0] * len(shape)
     stored: list[tuple[int, ...]] | None = None

@@ -95,9 +95,9 @@ class InPlace:
         for plan in self.plans:
             if isinstance(plan.source, ArrayMetadata) and isinstance(plan.target, ArrayMetadata) and is_changed(plan):
                 place = join_path(self.path, plan.path)
-                # not watched: the document may be of v3, and is not to be seen
+                # not shared: the document may be of v3, and is not to be seen
                 before, after = (
-                    ArrayHandle(store, place, prepare_layout(each), ArrayConfig(), watched=False)
+                    ArrayHandle(store, place, prepare_layout(each), ArrayConfig(), is_shared=False)
                     for each in (plan.source, plan.target)
                 )
                 (work,) = steps_of(before, after)

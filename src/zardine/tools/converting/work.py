@@ -188,12 +188,12 @@ def steps_of(
         for number, (each, cut) in enumerate(zip(blocks.between, pairwise(grids), strict=True)):
             layout = prepare_layout(between_of(new.metadata, each, cut, encoded=False))
             path = join_path(between[1], str(number))
-            arrays.append(ArrayHandle(between[0], path, layout, ArrayConfig(), watched=False))
+            arrays.append(ArrayHandle(between[0], path, layout, ArrayConfig(), is_shared=False))
         copies = copies_of((source.store, target.store))
         memory = _MEMORY if memory is None else memory
     elif source.store.is_foreign and not as_text and not everything:
         behind = appended_codecs(old, new)
-    arrays.append(replace(target, watched=False))  # nobody else knows of it
+    arrays.append(replace(target, is_shared=False))  # nobody else knows of it
     return tuple(
         ArrayWork(
             *pair, as_text and pair[0] is source, Ranges([(0, grid.cells.count)]), grid, each, behind, copies, memory

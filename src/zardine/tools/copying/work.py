@@ -150,7 +150,7 @@ class CopyWork(Work):
         if job.stage:
             return JobDone(found=self._copy(job, self._between(job.stage - 1), box))
         noting = NotingStore(self.source.store)
-        source = self._handle(Place(noting, self.source.path), self._old_layout, watched=self._watches)
+        source = self._handle(Place(noting, self.source.path), self._old_layout, is_shared=self._watches)
         found = self._copy(job, source, box)
         return JobDone(noting.digest(keys_of(source, box_of(self._elements(box)))), found)
 
@@ -230,10 +230,10 @@ class CopyWork(Work):
         return handle
 
     def _handle(
-        self, place: Place, layout: ArrayLayout, *, watched: bool = False, write_strategy: WriteStrategy = "rewrite"
+        self, place: Place, layout: ArrayLayout, *, is_shared: bool = False, write_strategy: WriteStrategy = "rewrite"
     ) -> ArrayHandle:
         settings = replace(ArrayConfig.from_settings(), cache=0, write_strategy=write_strategy)
-        return ArrayHandle(place.store, place.path, layout, settings, watched=watched)
+        return ArrayHandle(place.store, place.path, layout, settings, is_shared=is_shared)
 
     def erase_between(self) -> None:
         """Erase what jobs have written between: once nobody counts on it, whatever records say."""

@@ -159,7 +159,7 @@ class Run(ABC):
     def handle(store: Store, path: str, metadata: ArrayMetadata) -> ArrayHandle:
         """Return a handle that looks at no document."""
         settings = replace(ArrayConfig(), cache=0)
-        return ArrayHandle(store, path, prepare_layout(metadata), settings, watched=False)
+        return ArrayHandle(store, path, prepare_layout(metadata), settings, is_shared=False)
 
     def drop_beyond(self, new: ArrayMetadata) -> None:
         """Erase new objects that the array, smaller by now, does not have."""

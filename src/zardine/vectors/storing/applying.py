@@ -297,7 +297,7 @@ def to_change(array: Array, store: Store) -> Array:
 
 
 def _to_change(array: Array, store: Store, config: ArrayConfig) -> Array:
-    return array._with_handle(with_fields(array._handle, store=store, config=config, watched=False))
+    return array._with_handle(with_fields(array._handle, store=store, config=config, is_shared=False))
 
 
 def _check(array: Array, changed: Changed, rank: int, places: Ints) -> None:

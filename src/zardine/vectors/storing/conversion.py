@@ -128,7 +128,7 @@ def _add_other_keys(array: Array, aside: Array, objects: Ints) -> None:
 def _array(store: Store, path: str, metadata: ArrayMetadata) -> Array:
     """Return an array by a document that may not be stored yet."""
     array = Array(store, path, metadata, replace(ArrayConfig(), cache=0))
-    return array._with_handle(replace(array._handle, watched=False))
+    return array._with_handle(replace(array._handle, is_shared=False))
 
 
 def _objects(metadata: ArrayMetadata, cells: Ints) -> Ints:

@@ -97,7 +97,7 @@ def form_of(array: Array) -> ShardForm | None:
         return None
     if not shard.has_words or not shard.has_checksum or shard.index_at_start or handle.write_empty_chunks:
         return None
-    if shard.index_memory > _MOST_INDEX or handle.watched or config.write_strategy != "append":
+    if shard.index_memory > _MOST_INDEX or handle.is_shared or config.write_strategy != "append":
         return None
     most = chain.most_for_kernel()
     return None if most < 0 else (sums, shard.count, most, config.most_unused)

@@ -271,7 +271,7 @@ def _new_array(store: Store, path: str, metadata: ArrayMetadata) -> Array:
     """An array whose document is not stored yet."""
     config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
     array = Array(store, path, metadata, config)
-    return array._with_handle(replace(array._handle, watched=False))
+    return array._with_handle(replace(array._handle, is_shared=False))
 
 
 def write_document(
