@@ -25,6 +25,7 @@ from zardine.engine.read import read_plan
 from zardine.engine.workers import for_each, most_requests
 from zardine.engine.write import write_plan
 from zardine.errors import DataError
+from zardine.indexing.boxes import ranges_of
 from zardine.indexing.plan import GridPart, GridPlan, plan_grid
 from zardine.indexing.selection import GridSelection
 from zardine.settings import thread_count
@@ -66,7 +67,12 @@ def write_elements(target: ArrayHandle, box: GridSelection, values: npt.NDArray[
 
 def keys_of(handle: ArrayHandle, box: GridSelection) -> Iterator[str]:
     """Yield the keys of all objects that have elements of a box, whether they are stored or not."""
-    return map(handle.key, plan_grid(box, handle.layout.grids).object_coordinates())
+    axes = handle.layout.grids.storage
+    if box.size:
+        low = [axis.find(start) for axis, (start, _) in zip(axes, ranges_of(box), strict=True)]
+        high = [axis.find(stop - 1) for axis, (_, stop) in zip(axes, ranges_of(box), strict=True)]
+        for place in np.ndindex(*(last - first + 1 for first, last in zip(low, high, strict=True))):
+            yield handle.key(tuple(first + i for first, i in zip(low, place, strict=True)))
 
 
 def inner_chunks(layout: ArrayLayout) -> tuple[int, ...] | None:
