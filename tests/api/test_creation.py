@@ -401,3 +401,19 @@ def test_pickled_memory_is_the_same_and_a_deep_copy_is_not() -> None:
     shallow = copy.copy(array)
     shallow[0] = 7
     assert array[0] == 7
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_an_array_in_the_folder_of_its_source_is_replaced_unless_chunks_lie_there(tmp_path, zarr_format):
+    values = np.arange(20).reshape(4, 5)
+    separator = {"name": "v2", "separator": "/"} if zarr_format == 2 else "default"
+    source = zardine.create_array(
+        tmp_path, data=values, chunks=(2, 2), zarr_format=zarr_format, chunk_key_encoding=separator
+    )
+    for _ in range(2):
+        made = zardine.from_array(tmp_path / "other", data=source, overwrite=True)
+        np.testing.assert_array_equal(made[...], values)
+    for name in (".", "0", "1") if zarr_format == 2 else (".", "c", "c/0"):
+        with pytest.raises(ValueError, match="cannot be replaced by a copy"):
+            zardine.from_array(tmp_path / name, data=source, overwrite=True)
+    np.testing.assert_array_equal(source[...], values)

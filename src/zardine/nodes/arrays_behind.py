@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from zardine.hierarchy.find import describe
-from zardine.hierarchy.place import is_within, overlap
+from zardine.hierarchy.find import describe, location
+from zardine.hierarchy.place import is_inside, is_within
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
 
@@ -21,14 +21,27 @@ _OF_TASKS = ("task", "indices", "args", "kwargs", "value")
 
 
 def behind_at(value: object, store: Store, path: str) -> str | None:
-    """Return the place of an array that ``value`` reads lazily, if it is at or below ``path``; ``None`` without one."""
+    """Return the place of an array that ``value`` reads lazily, if erasing what is at ``path`` would erase some of it.
+
+    ``None`` without one.
+    """
     for found in _arrays_behind(value):
         if isinstance(found, Array):
-            if overlap(found.store, found.path, store, path):
+            if is_inside(found.store, found.path, store, path) or _holds_chunks(found, store, path):
                 return describe(found.store, found.path)
         elif is_within(str(found.store_path).rstrip("/"), describe(store, path).rstrip("/")):
             return str(found.store_path)
     return None
+
+
+def _holds_chunks(array: Array, store: Store, path: str) -> bool:
+    """Return whether a place inside of an array's folder is one in which its chunks lie."""
+    if not is_inside(store, path, array.store, array.path):
+        return False
+    own, other = location(*array.store.beneath(array.path)), location(*store.beneath(path))
+    first = other[len(own) :].strip("/").partition("/")[0]
+    chunk = array._handle.key((0,) * array.ndim)[len(array.path) :].strip("/").partition("/")[0]
+    return first == chunk or (first.isdigit() and chunk.isdigit())
 
 
 def _arrays_behind(value: object) -> Iterator[Any]:
