@@ -120,7 +120,10 @@ def test_broken_nodes_in_consolidated_metadata(run: Any, broken: Path) -> None:
     (broken / "zarr.json").write_text(json.dumps(document))
     result = run("tree", broken, "--json")
     kinds = [(child["name"], child["kind"]) for child in json.loads(result.stdout)["children"]]
-    assert kinds == [("fine", "broken"), ("sub", "group")]
+    assert kinds == [("fine", "array"), ("sub", "group")]  # its own document is whole
+    (broken / "fine" / "zarr.json").write_text("{")
+    children = json.loads(run("tree", broken, "--json").stdout)["children"]
+    assert [(child["name"], child["kind"]) for child in children] == [("fine", "broken"), ("sub", "group")]
 
 
 def test_names_with_control_characters_do_not_reach_the_terminal(run: Any, tmp_path: Path) -> None:
