@@ -13,6 +13,7 @@ from zardine.errors import StoreError
 from zardine.kernel import KERNEL
 from zardine.settings import config
 from zardine.storage import LocalStore
+from zardine.stores.local import files as local_files
 from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.storing import cell_files
 from zardine.vectors.storing.cell_files import CellFiles, NewCells, put_documents
@@ -75,7 +76,7 @@ def test_documents_that_the_kernel_leaves_are_stored(tmp_path: Path) -> None:
 
 def test_who_has_nothing_left_takes_part_in_what_others_are_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One array is made by a thread of its own, which waits until another one asks for its crew."""
-    helped, made = threading.Event(), cell_files.make_cell_files
+    helped, made = threading.Event(), local_files.make_cell_files
 
     class Crew:
         def __init__(self) -> None:
@@ -95,7 +96,7 @@ def test_who_has_nothing_left_takes_part_in_what_others_are_at(tmp_path: Path, m
             return Crew if name == "Crew" else getattr(KERNEL, name)
 
     monkeypatch.setattr(cell_files, "KERNEL", Kernel())
-    monkeypatch.setattr(cell_files, "make_cell_files", make)
+    monkeypatch.setattr(local_files, "make_cell_files", make)
     with config.set({"threads": 2}), CellFiles(LocalStore(tmp_path), "level") as files:
         files.add(cells("a", *[b"x" * 2**18] * 40))
         files.finish()

@@ -16,6 +16,8 @@ from vectors.geometry_samples import Killed, rows
 from zardine import vectors
 from zardine.buffers import BytesLike
 from zardine.storage import LocalStore
+from zardine.stores.local import files as local_files
+from zardine.stores.local import many_files
 from zardine.stores.local.base_directory import BaseDirectory
 from zardine.stores.local.many_files import make_files
 from zardine.stores.open_files import EditableFile
@@ -56,10 +58,10 @@ def mortal_files(monkeypatch: pytest.MonkeyPatch, changes: int) -> Iterator[None
             live()
             make_files(base, [(key, value)])
 
-    real = cell_bytes.os
+    real = many_files.os
     with monkeypatch.context() as patch:
-        patch.setattr(cell_bytes, "os", Files())
-        patch.setattr(cell_bytes, "make_files", make)
+        patch.setattr(many_files, "os", Files())
+        patch.setattr(local_files, "make_files", make)
         for module in (cell_bytes, node_writing):
             patch.setattr(module, "can_make_cells", lambda store: False)  # but one file after the other
         for name in ("set", "erase", "erase_prefix"):

@@ -42,9 +42,8 @@ from zardine.nodes.older_arguments import refuse_chunk_store, warn_of_ignored
 from zardine.nodes.options import OpenArrayOptions, OpenGroupOptions, OpenLikeOptions, OpenOptions
 from zardine.shown_text import shown
 from zardine.stores.base import Store
-from zardine.stores.file_seam import files_to_read
+from zardine.stores.file_seam import files_to_read, local_folder
 from zardine.stores.local.alike import name_meant
-from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import Mode, StoreLike
 
 
@@ -228,9 +227,10 @@ def _open_found_group(
 
 def _alike(store: Store, path: str) -> str:
     """Return which name may be meant where nothing is; empty if none is like it."""
-    if type(store) is not LocalStore:
+    folder = local_folder(store)
+    if folder is None:
         return ""
-    place = os.path.join(store.root, path)
+    place = os.path.join(folder, path)
     meant = None if os.path.exists(place) else name_meant(place)
     return f"; did you mean {meant!r}?" if meant else ""
 

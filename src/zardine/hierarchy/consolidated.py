@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from zardine.engine.side_by_side import begun
@@ -29,6 +30,7 @@ from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.shown_text import shown
 from zardine.stores.base import Store
+from zardine.stores.file_seam import local_folder
 from zardine.stores.local.store import LocalStore
 
 Documents = Mapping[str, Mapping[str, JSON]]
@@ -162,9 +164,10 @@ def as_entry(node: NodeMetadata) -> dict[str, Any]:
 
 def outermost(store: Store, path: str) -> tuple[Store, str]:
     """Return the same place as seen from the outermost group a directory lies in, in whose store they all are."""
-    if type(store) is not LocalStore:
+    folder = local_folder(store)
+    if folder is None or not isinstance(store, LocalStore):
         return store, path
-    root = top = store.root
+    root = top = Path(folder)
     while top.parent != top and (top.parent / DOCUMENT_NAME).is_file():
         top = top.parent
     if top == root:

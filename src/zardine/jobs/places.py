@@ -12,6 +12,7 @@ from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import find_place
 from zardine.shown_text import has_masks, without_secrets
 from zardine.stores.base import Store
+from zardine.stores.file_seam import local_folder
 from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import chain_and_node
 from zardine.stores.zip.store import ZipStore
@@ -36,8 +37,9 @@ class Place:
     def of(cls, store: Store, path: str, given: object = None) -> Place:
         """Return the place of a node in an opened store; ``given`` is what the user named the store by."""
         url = None
-        if type(store) is LocalStore:
-            url = os.path.abspath(store.root)
+        folder = local_folder(store)
+        if folder is not None:
+            url = os.path.abspath(folder)
         elif type(store) is ZipStore and store.path:
             url = os.path.abspath(store.path)
         elif isinstance(given, str) and "://" in given and not given.startswith("memory:"):

@@ -7,17 +7,18 @@ and sets values: that is always right, and only slower.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
+from zardine.buffers import BytesLike
 from zardine.errors import ReadOnlyError
 from zardine.stores.byte_ranges import Version
 from zardine.stores.condition import Condition
 from zardine.stores.open_files import EditableFile, KeptFile, OpenFile
 
 if TYPE_CHECKING:
-    from zardine._kernel import KnownFile, NewFiles
+    from zardine._kernel import Crew, KnownFile, NewFiles
     from zardine.stores.base import Store
 
 
@@ -56,6 +57,16 @@ class StoreFiles(ABC):
     def can_edit(self) -> bool:
         """Whether values may be changed in place."""
         return True
+
+    @property
+    def folder(self) -> str | None:
+        """The folder in which every key is the path of a file; ``None`` if there is more to a value than its file."""
+        return None
+
+    @property
+    def can_make(self) -> bool:
+        """Whether :meth:`make` and its kin may be used: values need not be on the disk at once."""
+        return False
 
     @abstractmethod
     def open(self, key: str) -> OpenFile | None:
@@ -110,6 +121,31 @@ class StoreFiles(ABC):
         """
         return nullcontext(None)
 
+    # values that nobody reads yet, where ``can_make``
+
+    def make(self, values: Iterable[tuple[str, BytesLike]]) -> None:
+        """Store values under keys under which nothing is stored: files are made in their place, and not synced.
+
+        ``values`` are asked for as they are needed. After an error some files are there, and one in part.
+        """
+        raise NotImplementedError
+
+    def make_parts(self, key: str, parts: Iterable[BytesLike]) -> None:
+        """Store one value that comes in parts, as :meth:`make` does."""
+        raise NotImplementedError
+
+    def make_cells(self, path: str, arrays: Sequence[tuple[object, ...]], threads: int, crew: Crew) -> None:
+        """Make files of cells of ``arrays`` below ``path``, as ``make_cell_files`` of the kernel takes them."""
+        raise NotImplementedError
+
+    def name_again(self, names: Iterable[tuple[str, str]]) -> None:
+        """Give values a second key each, under which nothing is stored; a copy where files cannot have two names."""
+        raise NotImplementedError
+
+    def read_whole(self, keys: Sequence[str], most: int) -> Sequence[BytesLike | None]:
+        """Return values of at most ``most`` bytes, read at once; ``None`` for those to be read in another way."""
+        return [None] * len(keys)
+
 
 def check_writable(place: object, read_only: bool, what: str = "write to") -> None:
     """Raise :class:`~zardine.errors.ReadOnlyError` for a store, or its files, that was opened read-only."""
@@ -129,6 +165,18 @@ def files_to_edit(store: Store) -> StoreFiles | None:
     return files if files is not None and files.can_edit else None
 
 
+def local_folder(store: Store) -> str | None:
+    """Return the folder of a store whose values are the files there, and nothing more."""
+    files = store.files
+    return None if files is None else files.folder
+
+
+def files_to_make(store: Store) -> StoreFiles | None:
+    """Return the files of a store if values that nobody reads yet may be made in their place."""
+    files = store.files
+    return files if files is not None and files.can_make else None
+
+
 def replace_files(
     store: Store,
     keys: Sequence[str],
@@ -143,4 +191,14 @@ def replace_files(
     return files.replace(keys, conditions=conditions, changing=changing)
 
 
-__all__ = ["FilePaths", "PathForm", "StoreFiles", "check_writable", "files_to_edit", "files_to_read", "replace_files"]
+__all__ = [
+    "FilePaths",
+    "PathForm",
+    "StoreFiles",
+    "check_writable",
+    "files_to_edit",
+    "files_to_make",
+    "files_to_read",
+    "local_folder",
+    "replace_files",
+]

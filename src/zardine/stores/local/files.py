@@ -8,7 +8,7 @@ import os
 import stat
 import threading
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -36,6 +36,7 @@ from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, open_new_files, temporary_name
 from zardine.stores.local.directory_sync import sync_names
+from zardine.stores.local.many_files import make_cell_files, make_file, make_files, name_files, read_files
 from zardine.stores.local.new_file import NEW, NewFile
 from zardine.stores.locks import (
     MOUNT,
@@ -59,7 +60,7 @@ from zardine.stores.open_files import (
 from zardine.stores.url_text import uri_of_path
 
 if TYPE_CHECKING:
-    from zardine._kernel import KnownFile, NewFiles
+    from zardine._kernel import Crew, KnownFile, NewFiles
 
 
 _READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hang us
@@ -105,6 +106,14 @@ class LocalFiles(StoreFiles):
 
     def __str__(self) -> str:
         return uri_of_path(self._base.path)
+
+    @property
+    def folder(self) -> str | None:
+        return None if self._overridden or type(self) is not LocalFiles else self._base.path
+
+    @property
+    def can_make(self) -> bool:
+        return self.folder is not None and not (self._durable or self._read_only)
 
     def _check_writable(self) -> None:
         check_writable(self, self._read_only)
@@ -307,6 +316,40 @@ class LocalFiles(StoreFiles):
             return open_new_files(base, keys, conditions)
         finally:
             os.close(base)
+
+    def make(self, values: Iterable[tuple[str, BytesLike]]) -> None:
+        with self._telling():
+            make_files(self._base, values)
+
+    def make_parts(self, key: str, parts: Iterable[BytesLike]) -> None:
+        with self._telling():
+            make_file(self._base, key, parts)
+
+    def make_cells(self, path: str, arrays: Sequence[tuple[object, ...]], threads: int, crew: Crew) -> None:
+        with self._telling(), self.directory(path, create=True) as directory:
+            for key, code in make_cell_files(directory, arrays, threads, crew):
+                raise OSError(code, os.strerror(code), key)
+
+    def name_again(self, names: Iterable[tuple[str, str]]) -> None:
+        def copy(old: str, new: str) -> None:
+            file = self.open(old)
+            if file is not None:
+                with file:
+                    self.make([(new, file.read((0, file.size)))])
+
+        with self._telling():
+            name_files(self._base.path, names, copy)
+
+    def read_whole(self, keys: Sequence[str], most: int) -> Sequence[BytesLike | None]:
+        return super().read_whole(keys, most) if self.folder is None else read_files(self._base, keys, most)
+
+    @contextmanager
+    def _telling(self) -> Generator[None, None, None]:
+        """Put errors of the system into words, where many files are made."""
+        try:
+            yield
+        except OSError as error:
+            raise StoreError(f"cannot write to {self}: {error}") from error
 
     def _is_plain(self) -> bool:
         """Whether files are written by the kernel: nobody wants to see it, nor to wait for the disk."""

@@ -26,7 +26,7 @@ from zardine.jobs.records import Done
 from zardine.jobs.stages import BlockGrid, Stage
 from zardine.jobs.work import Forecast, Found
 from zardine.stores.file_calls import replace_file
-from zardine.stores.local.store import LocalStore
+from zardine.stores.file_seam import local_folder
 from zardine.stores.path import StorePath
 from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.export_folder import (
@@ -117,8 +117,9 @@ class ExportWork(LevelWork):
     @property
     def folder(self) -> Path:
         """Where the files go."""
-        assert isinstance(self.target.store, LocalStore)
-        return Path(self.target.store.root)
+        folder = local_folder(self.target.store)
+        assert folder is not None
+        return Path(folder)
 
     def _made(self, plan: str) -> Path:
         """Where they are made."""
@@ -305,7 +306,7 @@ class ExportWork(LevelWork):
         if document["format"] not in known or not all(isinstance(each, str) for each in digests):
             raise PlanError(f"a plan of an export names one of the formats {', '.join(known)}, and has digests")
         target = places.target()
-        if type(target.store) is not LocalStore or target.path:
+        if local_folder(target.store) is None or target.path:
             raise PlanError("a plan of an export writes to a folder of this machine")
         more = {name: document[name] for name in ("state", "format", "replaced")}
         return cls(source=places.source(), target=target, cuts=cuts, **numbers, **more)

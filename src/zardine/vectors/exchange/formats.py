@@ -19,7 +19,7 @@ from zardine.hierarchy.place import find_place
 from zardine.jobs.places import Place
 from zardine.jobs.plan import Plan
 from zardine.stores.base import Store
-from zardine.stores.local.store import LocalStore
+from zardine.stores.file_seam import local_folder
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress, Shares
@@ -373,7 +373,7 @@ def _plan_for(
     if set(options) - {*StoreOptions.__annotations__, "dtype", "geometry_type", *TABLE_OPTIONS}:
         return None
     store, inner = find_place(path, mode="a")
-    if type(store) is not LocalStore or (workers is None and parts.vertices <= WHOLE):
+    if local_folder(store) is None or (workers is None and parts.vertices <= WHOLE):
         return None
     return _planned(given, Place.of(store, inner, given=path), chosen, options, parts)
 

@@ -12,7 +12,7 @@ from zardine.cache import Cache
 from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place
 from zardine.stores.base import Version
-from zardine.stores.local.store import LocalStore
+from zardine.stores.file_seam import local_folder
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.reading.kept import KeptDocuments, KeptPlace
@@ -38,9 +38,10 @@ def kept_place(path: StoreLike, number: int) -> StoreLike:
     if not isinstance(path, str | os.PathLike) or type(number) is not int or number != 0:
         return path  # stores that a user made are asked each time; other levels warn when they are opened
     store, inner = find_place(path)
-    if type(store) is not LocalStore:
+    folder = local_folder(store)
+    if folder is None:
         return StorePath(store, inner)  # that was found already
-    place = str(store.root), inner
+    place = folder, inner
     known = _kept.get(place)
     level = None if known is None else known[0].documents.get(0, known[0].store)
     if known is not None and level is not None and level.is_unchanged():
@@ -58,8 +59,9 @@ def kept_place(path: StoreLike, number: int) -> StoreLike:
 
 def note_size(path: StoreLike) -> None:
     """Count what is kept of the store at ``path``, of which more was read."""
-    if isinstance(path, KeptPlace) and isinstance(path.store, LocalStore):
-        place = str(path.store.root), path.path
+    folder = local_folder(path.store) if isinstance(path, KeptPlace) else None
+    if isinstance(path, KeptPlace) and folder is not None:
+        place = folder, path.path
         known = _kept.get(place)
         if known is not None and known[0] is path:
             keys = document_key(path.path), document_key(child(path.path, "0"))

@@ -8,7 +8,7 @@ from typing import Final
 from zardine.cache import Cache
 from zardine.hierarchy.find import document_key
 from zardine.stores.base import Store, Version
-from zardine.stores.local.store import LocalStore
+from zardine.stores.file_seam import local_folder
 from zardine.vectors.reading.ahead import AheadStore
 from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.manifests import Manifests
@@ -31,9 +31,10 @@ def kept_manifests(level: Level, read: Callable[[], Manifests | None]) -> Manife
     store = level.owner.store
     if isinstance(level, KeptLevel) and level.versions is not None and not store.has_cheap_looks:
         return _kept_with(level, read)
-    if type(store) is not LocalStore or not level.is_settled:
+    folder = local_folder(store)
+    if folder is None or not level.is_settled:
         return read()
-    place = str(store.root), level.path
+    place = folder, level.path
     known = _kept.get(place)
     if known is not None and _are_unchanged(store, known[0]):
         return known[1]

@@ -4,18 +4,16 @@ An object is one cell, or a shard of many. Cells are numbered from the first one
 
 A store replaces each value at one moment, under a lock, so that readers and other writers are never led astray. Cells
 that no document names cannot be read by anybody, and what a killed writer leaves of them is erased before the next one
-begins: there plain files do (:func:`write_files`).
+begins: there plain files do (:meth:`StoreFiles.make <zardine.stores.file_seam.StoreFiles.make>`).
 """
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import TypeGuard
 
 import numpy as np
 
@@ -28,7 +26,7 @@ from zardine.engine.read_index import read_index
 from zardine.engine.side_by_side import each_begun
 from zardine.engine.stored import sizes_of
 from zardine.engine.workers import for_each, most_requests
-from zardine.errors import DataError, StoreError
+from zardine.errors import DataError
 from zardine.indexing.plan import plan_grid
 from zardine.indexing.selection import AxisSlice, GridSelection
 from zardine.kernel import KERNEL
@@ -37,10 +35,7 @@ from zardine.settings import thread_count
 from zardine.sharding.index import ShardIndex, empty_index
 from zardine.sharding.layout import MergedShard, ShardLayout
 from zardine.stores.base import Store
-from zardine.stores.file_seam import files_to_read
-from zardine.stores.local.base_directory import BaseDirectory
-from zardine.stores.local.many_files import make_file, make_files, read_files
-from zardine.stores.local.store import LocalStore
+from zardine.stores.file_seam import files_to_make, files_to_read
 from zardine.vectors.format.pieces import Pieces
 from zardine.vectors.format.ragged import starts_of, unique_rows
 from zardine.vectors.storing.cell_files import form_of_cells, make_cells, new_cells
@@ -214,20 +209,21 @@ def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> No
     Of cells that are in a file, a shard in a local folder is never in memory whole.
     """
     store = array._handle.store
-    if isinstance(encoded, SpooledBlobs) and array.shards is not None and len(encoded) and can_write_files(store):
-        write_files(store, _small_ones(array, cells, encoded))
+    files = files_to_make(store)
+    if isinstance(encoded, SpooledBlobs) and array.shards is not None and len(encoded) and files is not None:
+        files.make(_small_ones(array, cells, encoded))
     else:
         _write(array, *_objects_of(array, cells, encoded))
 
 
 def _small_ones(array: Array, cells: Ints, encoded: SpooledBlobs) -> Iterator[tuple[str, BytesLike]]:
     """Yield the keys and values of small shards in a local folder; the others are stored meanwhile, part by part."""
-    store = array._handle.store
-    assert isinstance(store, LocalStore)
+    files = files_to_make(array._handle.store)
+    assert files is not None
     for where, shard in _spooled_shards(array, cells, encoded):
         key = array._handle.key(where)
         if shard.size > _PACKED_AT_ONCE:
-            make_file(BaseDirectory(str(store.root)), key, shard.parts())
+            files.make_parts(key, shard.parts())
         else:
             yield key, shard.joined()
 
@@ -294,8 +290,9 @@ def _spooled_shards(
 def _write(array: Array, objects: Iterable[tuple[tuple[int, ...], BytesLike]], count: int) -> None:
     store = array._handle.store
     values = ((array._handle.key(where), data) for where, data in objects)
-    if can_write_files(store):
-        write_files(store, values)
+    files = files_to_make(store)
+    if files is not None:
+        files.make(values)
     else:
         for_each(lambda pair: store.set(*pair), values, count, most_requests(store))
 
@@ -366,10 +363,9 @@ def _read_objects(handle: ArrayHandle, cells: Ints) -> list[BytesLike | None]:
     places = [tuple(cell) for cell in cells.tolist()]
     keys = [handle.key(place) for place in places]
     found: list[BytesLike | None] = [None] * len(keys)
-    if _has_plain_files(handle.store) and len(keys) >= _SEVERAL:
-        found = [
-            *read_files(BaseDirectory(str(handle.store.root)), keys, handle.layout.chain_of(places[0]).most_stored())
-        ]
+    files = files_to_read(handle.store)
+    if files is not None and len(keys) >= _SEVERAL:
+        found = [*files.read_whole(keys, handle.layout.chain_of(places[0]).most_stored())]
 
     def fetch(which: int) -> None:
         try:
@@ -483,62 +479,6 @@ def objects_off_grid(array: Array) -> Iterator[str]:
             yield array._handle.key(where)
 
 
-def can_write_files(store: Store) -> bool:
-    """Whether values of ``store`` are plain files in a local directory, and need not be on the disk at once."""
-    return _has_plain_files(store) and not store.durable and not store.read_only
-
-
 def can_make_cells(store: Store) -> bool:
     """Whether the kernel makes files of new cells in ``store``."""
-    return KERNEL is not None and can_write_files(store)
-
-
-def _has_plain_files(store: Store) -> TypeGuard[LocalStore]:
-    return type(store) is LocalStore
-
-
-def write_files(store: Store, values: Iterable[tuple[str, BytesLike]]) -> None:
-    """Write values under keys that nothing is stored under. Raises :class:`~zardine.errors.StoreError`."""
-    assert isinstance(store, LocalStore)
-    try:
-        make_files(BaseDirectory(str(store.root)), values)
-    except OSError as error:
-        raise StoreError(f"cannot write to {store}: {error}") from error
-
-
-def name_files(store: Store, names: Iterable[tuple[str, str]]) -> None:
-    """Give files a second key each, under which nothing is stored; a copy where files cannot have two names.
-
-    Raises :class:`~zardine.errors.StoreError`.
-    """
-    assert isinstance(store, LocalStore)
-    root, made = str(store.root), set[str]()
-    try:
-        for old, new in names:
-            path = f"{root}/{new}"
-            _make_folder(path, made)
-            try:
-                os.link(f"{root}/{old}", path, follow_symlinks=False)
-            except OSError as error:
-                if _is_one_file(f"{root}/{old}", path):  # the answer was lost: see zardine.stores.file_calls
-                    continue
-                if isinstance(error, FileExistsError):
-                    raise
-                write_files(store, [(new, store.get(old) or b"")])
-    except OSError as error:
-        raise StoreError(f"cannot write to {store}: {error}") from error
-
-
-def _is_one_file(path: str, other: str) -> bool:
-    try:
-        return os.path.samestat(os.lstat(path), os.lstat(other))
-    except OSError:
-        return False
-
-
-def _make_folder(path: str, made: set[str]) -> None:
-    """Make the folder of a file, unless that is among those ``made``."""
-    folder = path.rpartition("/")[0]
-    if folder not in made:
-        os.makedirs(folder, exist_ok=True)
-        made.add(folder)
+    return KERNEL is not None and files_to_make(store) is not None

@@ -20,15 +20,11 @@ from zardine.buffers import BytesLike, Ints
 from zardine.engine.layout import ArrayLayout
 from zardine.engine.read_elements import element_chain, sums_of
 from zardine.engine.workers import in_background
-from zardine.errors import StoreError
 from zardine.kernel import KERNEL
 from zardine.settings import thread_count
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Store
-from zardine.stores.file_seam import replace_files
-from zardine.stores.local.base_directory import BaseDirectory
-from zardine.stores.local.many_files import make_cell_files
-from zardine.stores.local.store import LocalStore
+from zardine.stores.file_seam import files_to_make, replace_files
 from zardine.vectors.format.pieces import Pieces, RunPieces
 
 _Shards: TypeAlias = tuple[Sequence[int], Sequence[int], int, bool, bool]
@@ -92,7 +88,6 @@ class CellFiles:
 
     def __init__(self, store: Store, path: str) -> None:
         self._store, self._path = store, path
-        self._directory: int | None = None
         self._waiting: list[NewCells] = []
         self._size = 0
         self._lock = Lock()
@@ -105,22 +100,9 @@ class CellFiles:
 
     def make(self, arrays: Sequence[NewCells], threads: int) -> None:
         """Make files now, by so many threads at most. Raises :class:`~zardine.errors.StoreError`."""
-        directory = self._open()
-        for key, code in make_cell_files(directory, arrays, threads, self._crew):
-            raise self._failed(OSError(code, os.strerror(code), key))
-
-    def _open(self) -> int:
-        """Return the open directory ``path``, which is made where it is missing."""
-        if self._directory is None:
-            assert isinstance(self._store, LocalStore)
-            try:
-                self._directory = BaseDirectory(str(self._store.root)).open(self._path, create=True)
-            except OSError as error:
-                raise self._failed(error) from error
-        return self._directory
-
-    def _failed(self, error: OSError) -> StoreError:
-        return StoreError(f"cannot write to {self._store}: {error}")
+        files = files_to_make(self._store)
+        assert files is not None
+        files.make_cells(self._path, arrays, threads, self._crew)
 
     def add(self, cells: NewCells) -> None:
         """Have more files made; what they hold stays as it is until all are."""
@@ -133,7 +115,6 @@ class CellFiles:
         """Have those made now that wait for more: by all threads but the one that plans."""
         some, self._waiting, self._size = self._waiting, [], 0
         if some:
-            self._open()
             self._add(partial(self.make, some, max(1, thread_count() - 1)))
 
     def call(self, work: Callable[[], None]) -> None:
@@ -159,7 +140,6 @@ class CellFiles:
         """Return when all is done."""
         some, self._waiting, self._size = self._waiting, [], 0
         if some:
-            self._open()
             self._add(partial(self.make, some, thread_count()))
         while self._do_one():
             pass
@@ -203,9 +183,6 @@ class CellFiles:
         with self._lock:
             self._work.clear()
         self._wait()
-        directory, self._directory = self._directory, None
-        if directory is not None:
-            os.close(directory)
 
 
 def put_documents(store: Store, documents: Sequence[tuple[str, bytes]]) -> None:

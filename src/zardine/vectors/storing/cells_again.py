@@ -12,7 +12,7 @@ from zardine.hierarchy.find import document_key, parse_found
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Store, Version
-from zardine.stores.local.store import LocalStore
+from zardine.stores.file_seam import local_folder
 from zardine.vectors.storing.cells import CellArray
 
 _MOST: Final = 32 * 2**20
@@ -30,14 +30,15 @@ def open_again(store: Store, path: str, seen: dict[str, Version] | None = None) 
     ``seen`` gets the version of its document, by its key. Raises as :meth:`CellArray.open`.
     """
     config = ArrayConfig.from_settings()
-    if type(store) is not LocalStore or config.cache:  # chunks that an array keeps are to go with it
+    folder = local_folder(store)
+    if folder is None or config.cache:  # chunks that an array keeps are to go with it
         return None
     reading = store.read(document_key(path))
     if reading is None:
         return None
     if seen is not None and reading.version is not None:
         seen[document_key(path)] = reading.version
-    data, place = bytes(reading.parts[0]), (str(store.root), path)
+    data, place = bytes(reading.parts[0]), (folder, path)
     known = _opened.get(place)
     if known is not None and known[0] == data and known[1] is config:
         array = known[2].array._with_handle(with_fields(known[2].array._handle, store=store))

@@ -28,8 +28,7 @@ from zardine.nodes.array import Array
 from zardine.sharding.index import MISSING
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import OpenFile, Store
-from zardine.stores.file_seam import files_to_read
-from zardine.stores.local.store import LocalStore
+from zardine.stores.file_seam import files_to_read, local_folder
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.ragged import starts_of, unique_numbers
 
@@ -83,9 +82,10 @@ def share_indexes(array: Array) -> None:
     while isinstance(store, WrapperStore):
         path = store._key(path)
         store = store.store
-    if shard is None or type(store) is not LocalStore:
+    folder = local_folder(store)
+    if shard is None or folder is None:
         return
-    place = str(store.root), path
+    place = folder, path
     known = _spaces.get(place)
     if known is not None and known[0] is shard:
         array._handle = with_fields(handle, cache_space=known[1])

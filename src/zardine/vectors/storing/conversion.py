@@ -30,9 +30,9 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.array import Array
 from zardine.settings import thread_count
 from zardine.stores.base import Store
-from zardine.stores.file_seam import files_to_edit
+from zardine.stores.file_seam import files_to_edit, files_to_make
 from zardine.vectors.format.ragged import unique_rows
-from zardine.vectors.storing.cell_bytes import can_write_files, read_encoded, write_encoded
+from zardine.vectors.storing.cell_bytes import read_encoded, write_encoded
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.node_writing import OTHER, USUAL, erase_objects, separator_of, with_separator
 from zardine.vectors.storing.transactions import add_keys, settle, switch
@@ -85,7 +85,7 @@ def _make(source: Array, target: Array, cells: Ints) -> None:
         write_encoded(target, part, found)
 
     parts = list(_parts(source, target, cells))
-    for_each(work, parts, len(parts), 1 if can_write_files(source.store) else thread_count())
+    for_each(work, parts, len(parts), 1 if files_to_make(source.store) is not None else thread_count())
 
 
 def _parts(source: Array, target: Array, cells: Ints) -> Iterator[Ints]:

@@ -29,12 +29,12 @@ from zardine.metadata.formats import NodeMetadata, to_documents
 from zardine.nodes.array import Array
 from zardine.settings import thread_count
 from zardine.stores.base import Condition, Store, Version
+from zardine.stores.file_seam import files_to_make
 from zardine.vectors.content.plan import Node, as_objects
 from zardine.vectors.format.cell_documents import origin_of
 from zardine.vectors.format.pieces import Pieces, RunPieces
 from zardine.vectors.storing.cell_bytes import (
     can_make_cells,
-    can_write_files,
     portions_of_cells,
     write_cells,
     write_encoded,
@@ -91,7 +91,7 @@ def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> list[Node]:
         write_values(store, where, node, node.metadata)
         write_document(store, where, node.metadata)
 
-    threads = min(_AT_A_TIME, thread_count()) if can_write_files(store) else 1
+    threads = min(_AT_A_TIME, thread_count()) if files_to_make(store) is not None else 1
     for_each(write, noted(), _AT_A_TIME, threads)
     return made
 

@@ -46,11 +46,11 @@ from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Reading, Store, Version
+from zardine.stores.file_seam import files_to_make
 from zardine.stores.path import StorePath
 from zardine.vectors.content.plan import Node
 from zardine.vectors.format.change_log import ChangeLog, encode_log
 from zardine.vectors.storing.applying import Ahead, apply_log, can_look_ahead, look_ahead
-from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.claims import CLAIM, HELPED, LostClaimError, OvertakenError, claim_of
 from zardine.vectors.storing.commits import complete_or_warn, note_effect
@@ -572,8 +572,9 @@ def settle(store: Store, path: str, metadata: ArrayMetadata) -> None:
 
 def add_keys(store: Store, pairs: Sequence[tuple[str, str]]) -> None:
     """Let the value of the first key of each pair be stored under the second one too, under which nothing is."""
-    if can_write_files(store):
-        name_files(store, pairs)
+    files = files_to_make(store)
+    if files is not None:
+        files.name_again(pairs)
     else:
         for_each(lambda pair: store.set(pair[1], store.get(pair[0]) or b""), pairs, len(pairs), most_requests(store))
 

@@ -13,7 +13,7 @@ import numpy as np
 from zardine.buffers import BytesLike
 from zardine.errors import ArrayChangedError, CorruptionError, DataError, UnsupportedError
 from zardine.stores.byte_ranges import Version
-from zardine.stores.local.store import LocalStore
+from zardine.stores.file_seam import local_folder
 from zardine.vectors.exchange.listing import Seen
 from zardine.vectors.exchange.precomputed.annotations import Index, SpatialLevel
 from zardine.vectors.exchange.precomputed.folder import Folder
@@ -195,7 +195,7 @@ def together(
 
     Only on this machine is it free to ask how large files are; elsewhere a run has 256 names.
     """
-    local, some, waiting = isinstance(folder.store, LocalStore), list[str](), 0
+    local, some, waiting = local_folder(folder.store) is not None, list[str](), 0
     for name in names:
         size = sum(map(folder.size, files(name))) if local else -(-at_once // TOGETHER)
         if some and (waiting + size > at_once or (len(some) == TOGETHER and not local)):
