@@ -6,6 +6,7 @@ would store the words ``None`` and ``nan``, or arbitrary numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -142,11 +143,16 @@ def first_missing(values: npt.NDArray[Any]) -> str | None:
     return None if mask is None else _describe_first(values, mask)
 
 
+def element_at(place: Sequence[Any]) -> str:
+    """Return in words which element of an array an error is about; without a place, that it is the only one."""
+    return f"element {[int(i) for i in place]}" if len(place) else "the value"
+
+
 def _describe_first(values: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> str:
     place = tuple(map(int, np.argwhere(mask)[0])) if mask.ndim else ()
     item = values[place]
     shown = "masked" if item is np.ma.masked else repr(item.item() if isinstance(item, np.inexact) else item)
-    return f"{f'element {list(place)}' if place else 'the value'} is missing ({shown})"
+    return f"{element_at(place)} is missing ({shown})"
 
 
 def _refusal(values: npt.NDArray[Any], mask: npt.NDArray[np.bool_], dtype: np.dtype[Any]) -> str:

@@ -52,7 +52,7 @@ of any size), or of its index."""
 _ALONE: Final = 2**20
 """The same where there are fewer objects than threads, so that these would have nothing to do in compressing."""
 _DONE: Final = 1
-"""What the kernel says of an object that was put into its file."""
+"""The answer of the kernel for an object that is in its file now."""
 
 
 def write_by_kernel(
@@ -63,7 +63,7 @@ def write_by_kernel(
     ``seen`` are the versions that some objects must still have, by their keys.
     """
     layout, files = handle.layout, handle.store.files
-    knows_codecs = layout.pipeline is not None and layout.fits_memory and not isinstance(plan, PointPlan)
+    knows_codecs = layout.pipeline is not None and layout.fits_memory
     shard = layout.uniform_shard
     knows_shards = layout.sharding is None or (
         shard is not None and shard.has_words and shard.index_memory <= window_bytes()

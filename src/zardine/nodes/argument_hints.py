@@ -96,7 +96,7 @@ _OF_GROUPS = {
     "attributes": "group.attrs holds them",
     "close": "a group needs no closing; group.store.close() closes its store",
 }
-"""What to use in place of what arrays and groups of other programs have."""
+"""For attributes that arrays and groups have in other programs: what zardine has instead."""
 
 
 def no_attribute(owner: object, name: str, *, is_array: bool) -> AttributeError:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zardine.data_types.missing import as_array, is_missing, with_missing_as
+from zardine.data_types.missing import as_array, element_at, is_missing, with_missing_as
 
 
 def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -91,9 +91,10 @@ def _check_elements(array: npt.NDArray[Any], kinds: type | tuple[type, ...], nam
     """Raise ``TypeError`` with the index of the first element that is not of these ``kinds``."""
     for at, item in np.ndenumerate(array):
         if not isinstance(item, kinds):
-            where = f"element {list(at)}" if at else "the value"
             missing = " missing:" if is_missing(item) else ""
-            raise TypeError(f"this array holds {name}, and {where} is{missing} {item!r} ({type(item).__name__})")
+            raise TypeError(
+                f"this array holds {name}, and {element_at(at)} is{missing} {item!r} ({type(item).__name__})"
+            )
 
 
 def _has_width(dtype: np.dtype[Any]) -> bool:
@@ -109,10 +110,9 @@ def _of_width(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any
         values = values.astype(np.str_)
     most = dtype.itemsize // (dtype.alignment if dtype.kind == "U" else 1)
     for at, length in _longer(values, most):
-        where = f"element {list(at)}" if at else "the value"
         value = values[at].item() if values.dtype.kind in "USV" else values[at]
         raise ValueError(
-            f"{where}, {value!r}, is {length} long, and dtype {dtype} holds {most}: cut it with "
+            f"{element_at(at)}, {value!r}, is {length} long, and dtype {dtype} holds {most}: cut it with "
             f".astype({dtype.str!r}), or create the array with a wider dtype"
         )
     return values
@@ -148,9 +148,8 @@ def _check_range(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
     beyond = ~((whole >= float(limits.min)) & (whole < float(limits.max + 1)))  # powers of two, so exact
     if beyond.any():
         at = tuple(map(int, np.argwhere(beyond)[0])) if beyond.ndim else ()
-        where = f"element {list(at)}" if at else "the value"
         raise OverflowError(
-            f"{where}, {values[at].item()!r}, is beyond the range of {dtype}: {limits.min} to {limits.max}"
+            f"{element_at(at)}, {values[at].item()!r}, is beyond the range of {dtype}: {limits.min} to {limits.max}"
         )
 
 
@@ -165,8 +164,7 @@ def _cast_times(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[A
         same = (cast.astype(values.dtype) == values) | (np.isnat(values) if target in "mM" else False)
         if not same.all():
             at = tuple(map(int, np.argwhere(~same)[0]))
-            where = f"element {list(at)}" if at else "the value"
-            raise OverflowError(f"{where}, {values[at]!r}, is beyond the range of dtype {dtype}")
+            raise OverflowError(f"{element_at(at)}, {values[at]!r}, is beyond the range of dtype {dtype}")
     return cast
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zardine.buffers import BytesLike
-from zardine.errors import ReadOnlyError
+from zardine.errors import ReadOnlyError, UnsupportedError
 from zardine.stores.byte_ranges import Version
 from zardine.stores.condition import Condition
 from zardine.stores.open_files import EditableFile, KeptFile, OpenFile
@@ -37,6 +37,9 @@ class PathForm(NamedTuple):
 
     below: bytes
     path: bytes
+
+
+_NOT_MADE: Final = "this store has no files that are made in their place"
 
 
 class StoreFiles(ABC):
@@ -121,26 +124,26 @@ class StoreFiles(ABC):
         """
         return nullcontext(None)
 
-    # values that nobody reads yet, where ``can_make``
+    # values that nobody reads yet: to be overridden by stores that say ``can_make``
 
     def make(self, values: Iterable[tuple[str, BytesLike]]) -> None:
         """Store values under keys under which nothing is stored: files are made in their place, and not synced.
 
         ``values`` are asked for as they are needed. After an error some files are there, and one in part.
         """
-        raise NotImplementedError
+        raise UnsupportedError(_NOT_MADE)
 
     def make_parts(self, key: str, parts: Iterable[BytesLike]) -> None:
         """Store one value that comes in parts, as :meth:`make` does."""
-        raise NotImplementedError
+        raise UnsupportedError(_NOT_MADE)
 
     def make_cells(self, path: str, arrays: Sequence[tuple[object, ...]], threads: int, crew: Crew) -> None:
         """Make files of cells of ``arrays`` below ``path``, as ``make_cell_files`` of the kernel takes them."""
-        raise NotImplementedError
+        raise UnsupportedError(_NOT_MADE)
 
     def name_again(self, names: Iterable[tuple[str, str]]) -> None:
         """Give values a second key each, under which nothing is stored; a copy where files cannot have two names."""
-        raise NotImplementedError
+        raise UnsupportedError(_NOT_MADE)
 
     def read_whole(self, keys: Sequence[str], most: int) -> Sequence[BytesLike | None]:
         """Return values of at most ``most`` bytes, read at once; ``None`` for those to be read in another way."""

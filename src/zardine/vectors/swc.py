@@ -106,7 +106,7 @@ def _warn_of_scale(source: Path, remark: str) -> bool:
 KEPT: Final = ("type", "radius")
 """The attributes that the format holds."""
 _USUAL: Final = {"type": 0, "radius": 1}
-"""What they are in a file of a store without them."""
+"""Their values in a file that is written from a store without them."""
 
 
 def check_kept(attributes: Mapping[str, npt.NDArray[Any]], target: Path | str) -> None:

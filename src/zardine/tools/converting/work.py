@@ -69,7 +69,7 @@ class ArrayWork:
     grid: BlockGrid
     """The elements in blocks of whole objects of the target."""
     parts: tuple[Axis, ...]
-    """What of a block is made at a time, of whole objects too, so that each chunk of the source is decoded once."""
+    """Portions of whole objects in which a block is made, one at a time; each source chunk is decoded once."""
     behind: tuple[BytesBytesCodec, ...] | None = None
     """Codecs that make encoded chunks of the target out of those of the source; ``None``: elements are decoded."""
     copies: int = COPIES

@@ -89,7 +89,7 @@ def same_object(a: Any, b: Any) -> bool:
 def holds(array: ArrayHandle, box: GridSelection, wanted: Callable[[GridSelection], npt.NDArray[Any]]) -> bool:
     """Return whether an array holds in a box the elements that ``wanted`` returns for each part of it.
 
-    Parts are slabs along the first axis, of which two fit into the window. False also for damaged chunks.
+    It is compared in slabs along the first axis; two of them fit into the window. ``False`` also for damaged chunks.
     """
     for slab in _slabs(array, box):
         try:

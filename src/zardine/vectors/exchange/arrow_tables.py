@@ -46,7 +46,7 @@ class ArrowTable(ABC):
 
     @abstractmethod
     def _look(self, at_once: int) -> tuple[Any, list[int]]:
-        """Return the schema, and how many rows each block has, of which there is one at least."""
+        """Return the schema, and the number of rows of each block. There is at least one block."""
 
     @abstractmethod
     def _read(self, block: int) -> Any:

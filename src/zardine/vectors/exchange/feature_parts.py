@@ -294,7 +294,7 @@ class Layer:
     others: tuple[str, ...]
     """The names of the layers that are not read, behind that of the one that is."""
     metadata: tuple[str, ...]
-    """What the file says beside its features, or of each of them beside its columns."""
+    """Facts in the file that are not features, or that features have beside their columns."""
 
     @classmethod
     def of(cls, source: Path) -> Layer:

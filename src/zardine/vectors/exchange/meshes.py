@@ -241,7 +241,7 @@ def _joined(vertices: npt.NDArray[Any], faces: npt.NDArray[Any]) -> tuple[npt.ND
 
 
 def _loaded(source: Path) -> Any:
-    """What trimesh reads of all solids of a file."""
+    """Read all solids of a file with trimesh, as one mesh."""
     with needing(source):
         import trimesh
     with reading(source):

@@ -37,7 +37,7 @@ _LEFT_OUT: Final = {
     "curv": "curves",
     "surf": "surfaces",
 }
-"""What lines of a file are that are not read; others are told by their first word."""
+"""Names for kinds of lines that are not read, by their first word, which names all other kinds."""
 _NOTHING: Final = (["s", "off"], ["s", "0"])
 """Lines that say that there is no such thing."""
 _CORNER: Final = ("v", "vt", "vn")

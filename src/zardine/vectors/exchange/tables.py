@@ -88,7 +88,7 @@ class Table(Protocol):
     comments: list[str]
     """Lines that are none of rows."""
     metadata: list[str]
-    """What the file says beside its columns."""
+    """Facts in the file that are not in a column."""
 
     @property
     def places(self) -> Any:
